@@ -1,0 +1,114 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# Shared by the scripts that run on the host: messages, packages, waiting, where things are.
+# Source it; it runs nothing.
+
+mprr_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+mprr_build=$mprr_top/build
+# Roots, kernels and images; one such folder may serve several clones.
+mprr_lab=$(realpath -m "${MPRR_LAB:-$mprr_build/lab}")
+
+# --- messages: all on stderr, coloured on a terminal only ---
+
+if [ -t 2 ]; then
+	mprr_red=$'\e[31m' mprr_dim=$'\e[2m' mprr_off=$'\e[0m'
+else
+	mprr_red='' mprr_dim='' mprr_off=''
+fi
+
+note() { echo "$mprr_dim${0##*/}: $*$mprr_off" >&2; }
+warn() { echo "$mprr_red${0##*/}: $*$mprr_off" >&2; }
+die() { warn "$@"; exit 1; }
+
+# progress WHAT LOG COMMAND...: run something long with its output in LOG; say what runs, every
+# 10 s how long already, and at the end how long it took or the last lines of LOG.
+progress()
+{
+	local what=$1 log=$2 start=$SECONDS pid ticker rc=0
+	shift 2
+	note "$what ..."
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	while sleep 10; do note "$what ... $((SECONDS - start)) s"; done &
+	ticker=$!
+	wait "$pid" || rc=$?
+	kill "$ticker" 2>/dev/null || true
+	wait "$ticker" 2>/dev/null || true
+	if [ "$rc" != 0 ]; then
+		tail -n 15 "$log" | sed 's/^/    /' >&2
+		warn "$what failed (exit $rc); whole log: $log"
+		return "$rc"
+	fi
+	note "$what: done in $((SECONDS - start)) s"
+}
+
+# --- waiting: for a condition, never for a time ---
+
+# wait_until SECONDS COMMAND...: true as soon as COMMAND is, false when the time is over.
+wait_until()
+{
+	local deadline=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		sleep 0.2
+	done
+}
+
+# --- namespaces ---
+
+# Everything that makes mounts or starts long-lived processes runs in namespaces of its own that end
+# with this script, however it ends: nothing stays mounted and nothing keeps running.
+contained=(setpriv --pdeathsig KILL
+	unshare --mount --propagation private --pid --fork --kill-child --mount-proc --)
+
+# --- the host ---
+
+need_root() { [ "$(id -u)" = 0 ] || die "must run as root"; }
+
+apt_update()
+{
+	note "apt-get update"
+	apt-get update -q >&2 || die "apt-get update failed"
+}
+
+# need_packages PACKAGE...: install by apt what is missing, and say so.
+need_packages()
+{
+	local package missing=()
+	for package; do
+		[ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null)" = 'ii ' ] ||
+			missing+=("$package")
+	done
+	[ "${#missing[@]}" -gt 0 ] || return 0
+	need_root
+	note "apt-get install ${missing[*]}"
+	if ! apt-get install -s "${missing[@]}" >/dev/null 2>&1; then
+		apt_update
+	fi
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+		-o DPkg::Lock::Timeout=300 "${missing[@]}" >&2 ||
+		die "apt-get install ${missing[*]} failed"
+}
+
+# need_space DIR MEGABYTES: stop before the disk is full, not after.
+need_space()
+{
+	local free
+	free=$(df --output=avail -BM "$1" | tail -n 1 | tr -dc 0-9)
+	[ "$free" -ge "$2" ] || die "$1 has $free MB free, this needs $2 MB"
+}
+
+# --- the table of kernels ---
+
+# Its rows without comments: kernel root suite
+kernel_table() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$mprr_top/scripts/kernels.txt"; }
+
+all_kernels() { kernel_table | awk '{ print $1 }'; }
+
+# root_of KERNEL: the guest root that has it
+root_of()
+{
+	kernel_table | awk -v kernel="$1" '$1 == kernel { print $2; found = 1 } END { exit !found }' ||
+		die "unknown kernel '$1'; there are: $(all_kernels | xargs)"
+}

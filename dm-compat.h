@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The only place that knows how kernels differ.
+ *
+ * DOC: compatibility
+ *
+ * The code is written to the newest interface; this header gives older kernels
+ * the same names.  What differs is decided by a macro of the kernel itself
+ * where there is one and by a probe (probes/, results in mprr-config.h)
+ * otherwise, never by a version number: distributions carry changes back.
+ */
+
+#ifndef DM_COMPAT_H
+#define DM_COMPAT_H
+
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/dm-ioctl.h>
+#include <linux/version.h>
+
+#include "mprr-config.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "dm-multipath-rr needs Linux 6.1 or later"
+#endif
+
+/*
+ * Prototypes of dm-mod's exports whose headers the kernel keeps private.
+ * Only symbols that all supported kernels export are declared here.
+ */
+enum dm_uevent_type {
+	DM_UEVENT_PATH_FAILED,
+	DM_UEVENT_PATH_REINSTATED,
+};
+
+void dm_mq_kick_requeue_list(struct mapped_device *md);
+#ifdef CONFIG_DM_UEVENT
+void dm_path_uevent(enum dm_uevent_type type, struct dm_target *ti,
+		    const char *path, unsigned int nr_valid_paths);
+#else
+static inline void dm_path_uevent(enum dm_uevent_type type, struct dm_target *ti,
+				  const char *path, unsigned int nr_valid_paths)
+{
+}
+#endif
+
+/*
+ * Version of the target `multipath`: multipath-tools reads it, so it is the
+ * in-kernel target's own.  Path probing came together with 1.15.
+ */
+#ifdef DM_MPATH_PROBE_PATHS
+#define MPRR_MULTIPATH_VERSION	{1, 15, 0}
+#else
+#define MPRR_MULTIPATH_VERSION	{1, 14, 0}
+#endif
+
+/* Atomic writes: since 6.16; remove when the floor is above that. */
+#ifdef DM_TARGET_ATOMIC_WRITES
+#define MPRR_ATOMIC_WRITES	DM_TARGET_ATOMIC_WRITES
+#else
+#define MPRR_ATOMIC_WRITES	0
+#endif
+
+/**
+ * mprr_sts_is_path_fault - may another path do better after this status?
+ * @status: a completion status other than BLK_STS_OK
+ *
+ * The kernel's own list of verdicts of the device, plus two that came later
+ * and are not in it: an ill-formed request (since 6.10) and a command that ran
+ * past its duration limit (since 6.5).
+ */
+static inline bool mprr_sts_is_path_fault(blk_status_t status)
+{
+#ifdef BLK_STS_INVAL
+	if (status == BLK_STS_INVAL)
+		return false;
+#endif
+#ifdef BLK_STS_DURATION_LIMIT
+	if (status == BLK_STS_DURATION_LIMIT)
+		return false;
+#endif
+	return blk_path_error(status);
+}
+
+/* Lock annotations on fields: since 7.1; remove when the floor is above that. */
+#ifndef __guarded_by
+#define __guarded_by(lock)
+#endif
+
+/**
+ * mprr_devt_from_path - device number of "major:minor" or a device node
+ * @path: the words of the user
+ * @dev: where the number goes
+ *
+ * dm_devt_from_path() came in 6.9, before that dm_get_dev_t() did the same and
+ * returned 0 for "no such device".  Remove when the floor is above that.
+ *
+ * Return: 0 or a negative errno.
+ */
+static inline int mprr_devt_from_path(const char *path, dev_t *dev)
+{
+#ifdef MPRR_HAVE_DM_DEVT_FROM_PATH
+	return dm_devt_from_path(path, dev);
+#else
+	*dev = dm_get_dev_t(path);
+	return *dev ? 0 : -ENODEV;
+#endif
+}
+
+/**
+ * mprr_limits_keep_max_sectors - let no recomputation exceed the paths' limit
+ * @limits: stacked limits of all paths
+ *
+ * Since 6.9 the block core recomputes max_sectors from max_hw_sectors and
+ * io_opt, which can exceed what a path takes unless max_user_sectors is set;
+ * before that the stacked value is used as it is.
+ */
+static inline void mprr_limits_keep_max_sectors(struct queue_limits *limits)
+{
+#ifdef MPRR_HAVE_MAX_USER_SECTORS
+	limits->max_user_sectors = limits->max_sectors;
+#endif
+}
+
+/**
+ * MPRR_DEFINE_PREPARE_IOCTL - make a prepare_ioctl operation
+ * @name: the operation for struct target_type
+ * @fn: int fn(struct dm_target *ti, struct block_device **bdev, unsigned int
+ *	cmd, bool *forward)
+ *
+ * The command and the forward flag came in 6.16; before, the target could not
+ * see the command and every ioctl was forwarded.
+ */
+#ifdef MPRR_HAVE_PREPARE_IOCTL_CMD
+#define MPRR_DEFINE_PREPARE_IOCTL(name, fn)					\
+static int name(struct dm_target *ti, struct block_device **bdev,		\
+		unsigned int cmd, unsigned long arg, bool *forward)		\
+{										\
+	return fn(ti, bdev, cmd, forward);					\
+}
+#else
+#define MPRR_DEFINE_PREPARE_IOCTL(name, fn)					\
+static int name(struct dm_target *ti, struct block_device **bdev)		\
+{										\
+	bool forward = true;							\
+										\
+	return fn(ti, bdev, 0, &forward);					\
+}
+#endif
+
+#endif /* DM_COMPAT_H */

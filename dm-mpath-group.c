@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * State of paths and groups: fail, reinstate, bypass, switch, choose a group.
+ *
+ * DOC: choosing a group
+ *
+ * I/O goes to the current group while it has an active path.  Else a group is
+ * chosen under the map's lock: the one that a switch asked for, then the first
+ * in table order that is not bypassed, then the first that is.  If the map has
+ * a hardware handler, the new group must be activated before I/O goes to it
+ * (dm-mpath-pg-init.c).
+ *
+ * Each change that user space can see sends one event, and a path's change one
+ * uevent; a request for the state that is already there changes nothing and
+ * sends nothing.  State is written under mprr_map.lock, which may be taken in
+ * any context; the event itself is sent from a work item, because sending
+ * sleeps.  The request path reads current_group, active and nr_active without
+ * the lock.
+ */
+
+#include "dm-mpath-rr.h"
+#include "dm-path-selector.h"
+
+static void send_event_locked(struct mprr_map *map) __must_hold(&map->lock)
+{
+	lockdep_assert_held(&map->lock);
+	queue_work(mprr_wq, &map->event_work);
+}
+
+static void set_group_locked(struct mprr_map *map, struct mprr_group *group)
+	__must_hold(&map->lock)
+{
+	lockdep_assert_held(&map->lock);
+	/* Pairs with the READ_ONCE() in mprr_group_get_current(): groups are constant. */
+	WRITE_ONCE(map->current_group, group);
+	if (group)
+		mprr_pg_init_require_locked(map);
+	else
+		clear_bit(MPRR_QUEUE_IO, &map->flags);
+}
+
+static struct mprr_group *first_group_locked(struct mprr_map *map, bool bypassed)
+	__must_hold(&map->lock)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&map->lock);
+	for (i = 0; i < map->nr_groups; i++) {
+		struct mprr_group *group = map->groups[i];
+
+		if (group->nr_active && group->bypassed == bypassed)
+			return group;
+	}
+	return NULL;
+}
+
+static struct mprr_group *choose_group_locked(struct mprr_map *map)
+	__must_hold(&map->lock)
+{
+	struct mprr_group *next = map->next_group;
+	struct mprr_group *group;
+
+	lockdep_assert_held(&map->lock);
+	group = map->current_group;
+	if (group && group->nr_active)
+		return group;
+
+	/* A wish is good for one choice, met or not. */
+	map->next_group = NULL;
+	if (next && next->nr_active)
+		group = next;
+	else
+		group = first_group_locked(map, false);
+
+	if (!group) {
+		group = first_group_locked(map, true);
+		/* Its controller asked to be left alone: do not hurry. */
+		if (group)
+			set_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags);
+	}
+	set_group_locked(map, group);
+	return group;
+}
+
+/**
+ * mprr_group_get_current - the group that I/O goes to
+ * @map: the map
+ *
+ * Context: any; lockless while the current group has an active path.
+ * Return: a group that had an active path a moment ago, NULL if none has.
+ */
+struct mprr_group *mprr_group_get_current(struct mprr_map *map)
+{
+	struct mprr_group *group = READ_ONCE(map->current_group);
+	unsigned long flags;
+
+	if (likely(group && READ_ONCE(group->nr_active)))
+		return group;
+
+	spin_lock_irqsave(&map->lock, flags);
+	group = choose_group_locked(map);
+	spin_unlock_irqrestore(&map->lock, flags);
+	return group;
+}
+
+/* The current group is chosen anew by the next request. */
+static void forget_group_locked(struct mprr_map *map, struct mprr_group *next)
+	__must_hold(&map->lock)
+{
+	lockdep_assert_held(&map->lock);
+	WRITE_ONCE(map->current_group, NULL);
+	map->next_group = next;
+	send_event_locked(map);
+}
+
+/**
+ * mprr_group_switch - let I/O go to a group from the next request on
+ * @map: the map
+ * @group: the group; no group is bypassed any more afterwards
+ *
+ * Context: any.
+ */
+void mprr_group_switch(struct mprr_map *map, struct mprr_group *group)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&map->lock, flags);
+	for (i = 0; i < map->nr_groups; i++)
+		map->groups[i]->bypassed = false;
+	forget_group_locked(map, group);
+	spin_unlock_irqrestore(&map->lock, flags);
+
+	mprr_map_run_queue(map);
+}
+
+/**
+ * mprr_group_bypass - use a group only if no other one has a path, or undo that
+ * @group: the group
+ * @bypassed: on or off
+ *
+ * Context: any.
+ */
+void mprr_group_bypass(struct mprr_group *group, bool bypassed)
+{
+	struct mprr_map *map = group->map;
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	group->bypassed = bypassed;
+	forget_group_locked(map, NULL);
+	spin_unlock_irqrestore(&map->lock, flags);
+
+	mprr_map_run_queue(map);
+}
+
+static void set_active_locked(struct mprr_path *path, bool active)
+	__must_hold(&path->group->map->lock)
+{
+	struct mprr_group *group = path->group;
+	struct mprr_map *map = group->map;
+	int diff = active ? 1 : -1;
+
+	lockdep_assert_held(&map->lock);
+	path->active = active;
+	if (active)
+		set_bit(path->index, group->active);
+	else
+		clear_bit(path->index, group->active);
+	/* Read locklessly by the request path; written only under the lock. */
+	WRITE_ONCE(group->nr_active, group->nr_active + diff);
+	WRITE_ONCE(map->nr_valid_paths, map->nr_valid_paths + diff);
+}
+
+/**
+ * mprr_path_activate - count a path in while its table is constructed
+ * @path: the path, not active yet
+ *
+ * Context: constructor.  Sends no event.
+ */
+void mprr_path_activate(struct mprr_path *path)
+{
+	struct mprr_map *map = path->group->map;
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	set_active_locked(path, true);
+	spin_unlock_irqrestore(&map->lock, flags);
+}
+
+/**
+ * mprr_path_fail - do not use a path until it is reinstated
+ * @path: the path; nothing happens if it has failed already
+ *
+ * Context: any.
+ */
+void mprr_path_fail(struct mprr_path *path)
+{
+	struct mprr_map *map = path->group->map;
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	if (path->active) {
+		set_active_locked(path, false);
+		path->fail_count++;
+		DMWARN_LIMIT("%s: failing path %s, %u valid paths left",
+			     mprr_map_name(map), path->dev->name, map->nr_valid_paths);
+		dm_path_uevent(DM_UEVENT_PATH_FAILED, map->ti, path->dev->name,
+			       map->nr_valid_paths);
+		send_event_locked(map);
+		mprr_no_path_timer_start_locked(map);
+	}
+	spin_unlock_irqrestore(&map->lock, flags);
+}
+
+/**
+ * mprr_path_reinstate - use a path again
+ * @path: the path; nothing happens if it is active already
+ *
+ * Context: any.
+ */
+void mprr_path_reinstate(struct mprr_path *path)
+{
+	struct mprr_map *map = path->group->map;
+	unsigned long flags;
+	bool changed = false;
+
+	spin_lock_irqsave(&map->lock, flags);
+	if (!path->active) {
+		changed = true;
+		set_active_locked(path, true);
+		DMWARN_LIMIT("%s: reinstating path %s, %u valid paths",
+			     mprr_map_name(map), path->dev->name, map->nr_valid_paths);
+		dm_path_uevent(DM_UEVENT_PATH_REINSTATED, map->ti, path->dev->name,
+			       map->nr_valid_paths);
+		send_event_locked(map);
+		cancel_delayed_work(&map->no_path_work);
+		if (map->handler_name && path->group == map->current_group)
+			mprr_pg_init_path_locked(path);
+	}
+	spin_unlock_irqrestore(&map->lock, flags);
+
+	/* Requests wait for any path, or for one that is not full. */
+	if (changed)
+		mprr_map_run_queue(map);
+}

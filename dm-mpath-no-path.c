@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What happens to I/O while no path is valid: queue_if_no_path and its timer.
+ *
+ * DOC: queue_if_no_path
+ *
+ * On: requests wait (they are requeued to the block layer, nothing is held in
+ * the target) until a path is reinstated, queueing is switched off or the timer
+ * ends it.  Off: they fail.  While DM suspends without flushing, requests wait
+ * in any case, because the next table may have paths.
+ *
+ * A flush suspend must not wait for requests that no path can take, so it
+ * switches queueing off and resume restores it; MPRR_SAVED_QUEUE_IF_NO_PATH is
+ * what resume restores and follows each deliberate change.
+ *
+ * The timer is a delayed work item, so that what it does may sleep; it is
+ * queued under mprr_map.lock and looks again under the lock when it runs.
+ */
+
+#include <linux/moduleparam.h>
+
+#include "dm-mpath-rr.h"
+
+static unsigned long queue_if_no_path_timeout_secs;
+module_param(queue_if_no_path_timeout_secs, ulong, 0644);
+MODULE_PARM_DESC(queue_if_no_path_timeout_secs,
+		 "Seconds without a valid path after which queue_if_no_path ends; 0 (default): never");
+
+/**
+ * mprr_must_queue - does a request wait rather than fail while no path is valid?
+ * @map: the map
+ *
+ * Context: any, lockless.
+ */
+bool mprr_must_queue(const struct mprr_map *map)
+{
+	return test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags) ||
+	       dm_noflush_suspending(map->ti);
+}
+
+/**
+ * mprr_map_run_queue - let all waiting requests be tried again, now
+ * @map: the map
+ *
+ * Both those that wait in the elevator or on the dispatch list and those that
+ * were requeued with a delay.
+ *
+ * Context: any.
+ */
+void mprr_map_run_queue(struct mprr_map *map)
+{
+	dm_table_run_md_queue_async(map->ti->table);
+	dm_mq_kick_requeue_list(dm_table_get_md(map->ti->table));
+}
+
+/**
+ * mprr_no_path_timer_start_locked - start the timer if it is needed
+ * @map: the map
+ *
+ * Does nothing while a path is valid, queueing is off, no time-out is set, or
+ * the timer runs already.
+ *
+ * Context: any; &mprr_map.lock held.
+ */
+void mprr_no_path_timer_start_locked(struct mprr_map *map)
+{
+	/* Seconds; the upper bound keeps the product far from overflow. */
+	unsigned long secs = min(READ_ONCE(queue_if_no_path_timeout_secs), 86400UL * 365);
+
+	lockdep_assert_held(&map->lock);
+	if (secs && !map->nr_valid_paths &&
+	    test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags))
+		queue_delayed_work(mprr_wq, &map->no_path_work, secs * HZ);
+}
+
+/**
+ * mprr_queue_if_no_path_set - switch queueing on or off, for good
+ * @map: the map
+ * @on: wait or fail
+ *
+ * Context: any.
+ */
+void mprr_queue_if_no_path_set(struct mprr_map *map, bool on)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	assign_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags, on);
+	assign_bit(MPRR_SAVED_QUEUE_IF_NO_PATH, &map->flags, on);
+	if (on)
+		mprr_no_path_timer_start_locked(map);
+	else
+		cancel_delayed_work(&map->no_path_work);
+	spin_unlock_irqrestore(&map->lock, flags);
+
+	if (!on)
+		mprr_map_run_queue(map);
+}
+
+/**
+ * mprr_queue_if_no_path_suspend - a flush suspend begins: fail what cannot go
+ * @map: the map
+ *
+ * Context: process.
+ */
+void mprr_queue_if_no_path_suspend(struct mprr_map *map)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	clear_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
+	spin_unlock_irqrestore(&map->lock, flags);
+
+	mprr_map_run_queue(map);
+}
+
+/**
+ * mprr_queue_if_no_path_resume - restore what a suspend switched off
+ * @map: the map
+ *
+ * Context: process; also when the suspend was interrupted.
+ */
+void mprr_queue_if_no_path_resume(struct mprr_map *map)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	if (test_bit(MPRR_SAVED_QUEUE_IF_NO_PATH, &map->flags)) {
+		set_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
+		mprr_no_path_timer_start_locked(map);
+	}
+	spin_unlock_irqrestore(&map->lock, flags);
+}
+
+/**
+ * mprr_no_path_work - the time without a path is over: end queueing
+ * @work: &mprr_map.no_path_work
+ *
+ * Context: workqueue.
+ */
+void mprr_no_path_work(struct work_struct *work)
+{
+	struct mprr_map *map = container_of(to_delayed_work(work), struct mprr_map,
+					    no_path_work);
+	unsigned long flags;
+	bool expired;
+
+	/* A path may have come back after the timer ran out. */
+	spin_lock_irqsave(&map->lock, flags);
+	expired = !map->nr_valid_paths &&
+		  test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
+	if (expired) {
+		clear_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
+		clear_bit(MPRR_SAVED_QUEUE_IF_NO_PATH, &map->flags);
+	}
+	spin_unlock_irqrestore(&map->lock, flags);
+
+	if (expired) {
+		DMWARN("%s: no path came back in time, queue_if_no_path ends",
+		       mprr_map_name(map));
+		mprr_map_run_queue(map);
+	}
+}

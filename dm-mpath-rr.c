@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The target: requests in, clones out, completions back; suspend and resume;
+ * limits and ioctl; loading and unloading of the module.
+ *
+ * DOC: the request path
+ *
+ *	elevator of the map -> mprr_busy() -> mprr_clone_and_map_rq()
+ *	  -> dm-rq clones the bios and inserts the clone into the path's queue
+ *	  -> mprr_rq_end_io() -> mprr_release_clone_rq()
+ *
+ * mprr_clone_and_map_rq() runs in queue_rq (process context or kblockd, under
+ * RCU: no sleeping), mprr_rq_end_io() in softirq.  Neither takes a lock while
+ * nothing changes.  In-flight accounting starts when the clone exists and ends
+ * exactly once, in mprr_rq_end_io() or, for a clone that the path did not take,
+ * in mprr_release_clone_rq() with a map context.
+ *
+ * dm-rq calls BUG() for a result that it does not know: only the DM_MAPIO_*
+ * and DM_ENDIO_* values named here may leave these functions.
+ */
+
+#include <linux/dm-ioctl.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "dm-mpath-rr.h"
+#include "dm-path-selector.h"
+#include "dm-rq-merge.h"
+
+struct workqueue_struct *mprr_wq;
+
+static bool takeover;
+module_param(takeover, bool, 0444);
+MODULE_PARM_DESC(takeover, "Also be the target \"multipath\", in place of the in-kernel one (default: no)");
+
+static struct mprr_io *get_io(const union map_info *info)
+{
+	return info->ptr;
+}
+
+static void start_io(struct mprr_io *io, struct mprr_path *path, size_t nr_bytes)
+{
+	const struct mprr_selector_type *ps = path->group->ps_type;
+
+	io->path = path;
+	io->nr_bytes = nr_bytes;
+	mprr_inflight_start(path);
+	if (ps->start_io)
+		ps->start_io(path, nr_bytes);
+}
+
+static void end_io(struct mprr_io *io)
+{
+	const struct mprr_selector_type *ps = io->path->group->ps_type;
+
+	if (ps->end_io)
+		ps->end_io(io->path, io->nr_bytes);
+	mprr_inflight_end(io->path);
+}
+
+static void skip_path(struct mprr_path *path)
+{
+	const struct mprr_selector_type *ps = path->group->ps_type;
+
+	if (ps->skip)
+		ps->skip(path);
+}
+
+static void give_back(struct mprr_path *path)
+{
+	const struct mprr_selector_type *ps = path->group->ps_type;
+
+	if (ps->give_back)
+		ps->give_back(path);
+}
+
+/* A clone on this path, or NULL if the path cannot take one now. */
+static struct request *alloc_clone(struct mprr_path *path, struct request *rq)
+{
+	struct request_queue *q = mprr_path_queue(path);
+	struct request *clone;
+
+	/* The clone must not be merged: dm-rq completes it as a whole. */
+	clone = blk_mq_alloc_request(q, rq->cmd_flags | REQ_NOMERGE, BLK_MQ_REQ_NOWAIT);
+	if (!IS_ERR(clone))
+		return clone;
+
+	/* The choice did not count: nothing was sent. */
+	give_back(path);
+	if (blk_queue_dying(q))
+		mprr_path_fail(path);
+	else
+		mprr_inflight_refused(path);
+	skip_path(path);
+	return NULL;
+}
+
+/*
+ * Find a path of the group that takes the request.  Each path without a free
+ * tag is left out of the next choice, or skipped when nothing of this map is in
+ * flight on it; so that all are tried, and trying several is the exception.
+ */
+static struct request *clone_on_group(struct mprr_group *group, struct request *rq,
+				      size_t nr_bytes, struct mprr_path **chosen)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < group->nr_paths; tries++) {
+		struct mprr_path *path = group->ps_type->select(group, nr_bytes);
+		struct request *clone;
+
+		if (!path)
+			return NULL;
+		if (mprr_path_lld_busy(path)) {
+			give_back(path);
+			mprr_inflight_refused(path);
+			skip_path(path);
+			continue;
+		}
+		clone = alloc_clone(path, rq);
+		if (clone) {
+			*chosen = path;
+			return clone;
+		}
+	}
+	return NULL;
+}
+
+static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
+				 union map_info *info, struct request **clone)
+{
+	struct mprr_map *map = ti->private;
+	size_t nr_bytes = blk_rq_bytes(rq);
+	struct mprr_group *group;
+	struct mprr_path *path;
+
+	do {
+		group = mprr_group_get_current(map);
+		if (!group)
+			return mprr_must_queue(map) ? DM_MAPIO_DELAY_REQUEUE : DM_MAPIO_KILL;
+
+		if (unlikely(mprr_pg_init_pending(map)) && mprr_pg_init_start(map))
+			return DM_MAPIO_DELAY_REQUEUE;
+
+		*clone = clone_on_group(group, rq, nr_bytes, &path);
+		if (*clone) {
+			(*clone)->cmd_flags |= REQ_FAILFAST_TRANSPORT;
+			start_io(get_io(info), path, nr_bytes);
+			return DM_MAPIO_REMAPPED;
+		}
+		/* The last path of the group has failed: choose another group. */
+	} while (!READ_ONCE(group->nr_active));
+
+	/* All paths are full: the elevator keeps the request. */
+	mprr_group_busy(group);
+	return DM_MAPIO_REQUEUE;
+}
+
+static void mprr_release_clone_rq(struct request *clone, union map_info *info)
+{
+	if (info) {
+		struct mprr_io *io = get_io(info);
+
+		/* The path did not take the clone: undo the choice. */
+		give_back(io->path);
+		end_io(io);
+		mprr_inflight_refused(io->path);
+	}
+	blk_mq_free_request(clone);
+}
+
+/*
+ * Did the block core refuse the clone, before the path's driver saw it,
+ * because it exceeds the path's limits?  blk_insert_cloned_request() has
+ * recounted the segments against them.
+ */
+static bool exceeds_limits(struct request *clone, blk_status_t status)
+{
+	const struct queue_limits *limits = &clone->q->limits;
+
+	return status == BLK_STS_IOERR && !blk_mq_request_started(clone) &&
+	       (blk_rq_sectors(clone) > limits->max_sectors ||
+		clone->nr_phys_segments > limits->max_segments);
+}
+
+/*
+ * What to do with a failed clone:
+ *
+ *	status				path	request
+ *	RESOURCE, DEV_RESOURCE,
+ *	AGAIN				kept	requeued, with a delay
+ *	DM_REQUEUE			kept	requeued
+ *	verdict of the device (TARGET,
+ *	MEDIUM, PROTECTION, NOTSUPP,
+ *	NOSPC, RESV_CONFLICT), INVAL,
+ *	DURATION_LIMIT			kept	fails with this status
+ *	IOERR for exceeded limits	kept	fails with this status
+ *	any other			failed	requeued; fails with this status if
+ *						no path is left and none is awaited
+ */
+static int end_error(struct mprr_map *map, struct mprr_path *path, struct request *clone,
+		     blk_status_t status)
+{
+	switch (status) {
+	case BLK_STS_RESOURCE:
+	case BLK_STS_DEV_RESOURCE:
+	case BLK_STS_AGAIN:
+		return DM_ENDIO_DELAY_REQUEUE;
+	case BLK_STS_DM_REQUEUE:
+		return DM_ENDIO_REQUEUE;
+	default:
+		break;
+	}
+
+	if (!mprr_sts_is_path_fault(status))
+		return DM_ENDIO_DONE;
+	if (exceeds_limits(clone, status)) {
+		DMERR_LIMIT("%s: request of %u sectors and %u segments exceeds the limits of path %s",
+			    mprr_map_name(map), blk_rq_sectors(clone),
+			    clone->nr_phys_segments, path->dev->name);
+		return DM_ENDIO_DONE;
+	}
+
+	mprr_path_fail(path);
+	if (!READ_ONCE(map->nr_valid_paths) && !mprr_must_queue(map))
+		return DM_ENDIO_DONE;
+	return DM_ENDIO_REQUEUE;
+}
+
+static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
+			  blk_status_t status, union map_info *info)
+{
+	struct mprr_io *io = get_io(info);
+	int r = DM_ENDIO_DONE;
+
+	if (unlikely(status))
+		r = end_error(ti->private, io->path, clone, status);
+
+	end_io(io);
+	return r;
+}
+
+static int mprr_busy(struct dm_target *ti)
+{
+	struct mprr_map *map = ti->private;
+	struct mprr_group *group = READ_ONCE(map->current_group);
+
+	/* The end of the activation runs the queue. */
+	if (unlikely(mprr_pg_init_running(map)))
+		return true;
+
+	/* Without a group, or without a path in it, mapping has to choose one. */
+	return group && mprr_group_busy(group);
+}
+
+static void mprr_presuspend(struct dm_target *ti)
+{
+	if (!dm_noflush_suspending(ti))
+		mprr_queue_if_no_path_suspend(ti->private);
+}
+
+static void mprr_resume(struct dm_target *ti)
+{
+	mprr_queue_if_no_path_resume(ti->private);
+}
+
+static void mprr_postsuspend(struct dm_target *ti)
+{
+	struct mprr_map *map = ti->private;
+
+	/* A message that runs now must not start what is ended here. */
+	mutex_lock(&map->message_mutex);
+	mprr_pg_init_stop(map);
+	flush_work(&map->event_work);
+	mutex_unlock(&map->message_mutex);
+}
+
+static void mprr_dtr(struct dm_target *ti)
+{
+	struct mprr_map *map = ti->private;
+
+	/* In this order: each may start what the next one ends. */
+	cancel_delayed_work_sync(&map->no_path_work);
+	mprr_pg_init_stop(map);
+	flush_work(&map->event_work);
+	mprr_map_destroy(map);
+}
+
+static int mprr_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
+				void *data)
+{
+	struct mprr_map *map = ti->private;
+	unsigned int g, i;
+	int r;
+
+	for (g = 0; g < map->nr_groups; g++) {
+		struct mprr_group *group = map->groups[g];
+
+		for (i = 0; i < group->nr_paths; i++) {
+			r = fn(ti, group->paths[i]->dev, ti->begin, ti->len, data);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static void mprr_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	mprr_limits_keep_max_sectors(limits);
+}
+
+/* All paths are full: an ioctl waits in a path's own queue, failed or not. */
+static struct mprr_path *any_path(struct mprr_group *group)
+{
+	unsigned int i = find_first_bit(group->active, group->nr_paths);
+
+	return group->paths[i < group->nr_paths ? i : 0];
+}
+
+/*
+ * The path that an ioctl goes to.  -ENOTCONN makes DM wait and ask again until
+ * a fatal signal comes.
+ */
+static int prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
+			 unsigned int cmd, bool *forward)
+{
+	struct mprr_map *map = ti->private;
+	struct mprr_group *group;
+	struct mprr_path *path;
+
+	if (_IOC_TYPE(cmd) == DM_IOCTL) {
+		*forward = false;
+		return -ENOTTY;
+	}
+
+	group = mprr_group_get_current(map);
+	if (!group)
+		return mprr_must_queue(map) ? -ENOTCONN : -EIO;
+	if (mprr_pg_init_pending(map) && mprr_pg_init_start(map))
+		return -ENOTCONN;
+
+	path = group->ps_type->select(group, 0);
+	/* An ioctl is no request of a run. */
+	if (path)
+		give_back(path);
+	else
+		path = any_path(group);
+
+	*bdev = path->dev->bdev;
+	/* Not the whole device: DM asks for CAP_SYS_RAWIO. */
+	return ti->len != bdev_nr_sectors(*bdev);
+}
+
+MPRR_DEFINE_PREPARE_IOCTL(mprr_prepare_ioctl, prepare_ioctl)
+
+#define MPRR_TARGET_OPS							\
+	.features		= DM_TARGET_SINGLETON | DM_TARGET_IMMUTABLE |	\
+				  DM_TARGET_PASSES_INTEGRITY |			\
+				  MPRR_ATOMIC_WRITES,				\
+	.module			= THIS_MODULE,				\
+	.ctr			= mprr_table_ctr,			\
+	.dtr			= mprr_dtr,				\
+	.clone_and_map_rq	= mprr_clone_and_map_rq,		\
+	.release_clone_rq	= mprr_release_clone_rq,		\
+	.rq_end_io		= mprr_rq_end_io,			\
+	.presuspend		= mprr_presuspend,			\
+	.presuspend_undo	= mprr_resume,				\
+	.postsuspend		= mprr_postsuspend,			\
+	.resume			= mprr_resume,				\
+	.status			= mprr_status,				\
+	.message		= mprr_message,				\
+	.prepare_ioctl		= mprr_prepare_ioctl,			\
+	.iterate_devices	= mprr_iterate_devices,			\
+	.io_hints		= mprr_io_hints,			\
+	.busy			= mprr_busy
+
+static struct target_type mprr_target = {
+	.name		= "mpath-rr",
+	.version	= {MPRR_VERSION_MAJOR, MPRR_VERSION_MINOR, MPRR_VERSION_PATCH},
+	MPRR_TARGET_OPS,
+};
+
+static struct target_type multipath_target = {
+	.name		= "multipath",
+	.version	= MPRR_MULTIPATH_VERSION,
+	MPRR_TARGET_OPS,
+};
+
+static int __init register_takeover(void)
+{
+	int r;
+
+	if (!takeover)
+		return 0;
+	r = dm_register_target(&multipath_target);
+	if (r)
+		DMERR("cannot be the target \"multipath\": another module, probably dm_multipath, is it already (%d)", r);
+	return r;
+}
+
+static int __init mprr_init(void)
+{
+	int r;
+
+	mprr_wq = alloc_workqueue("mprr_events", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!mprr_wq)
+		return -ENOMEM;
+	r = mprr_pg_init_wq_init();
+	if (r)
+		goto err_wq;
+
+	/* The name that may be taken comes first. */
+	r = register_takeover();
+	if (r)
+		goto err_pg_init_wq;
+	r = dm_register_target(&mprr_target);
+	if (r) {
+		DMERR("cannot register the target \"mpath-rr\" (%d)", r);
+		goto err_takeover;
+	}
+
+	DMINFO("version %s loaded, target%s", MPRR_VERSION,
+	       takeover ? "s mpath-rr and multipath" : " mpath-rr");
+	return 0;
+
+err_takeover:
+	if (takeover)
+		dm_unregister_target(&multipath_target);
+err_pg_init_wq:
+	mprr_pg_init_wq_exit();
+err_wq:
+	destroy_workqueue(mprr_wq);
+	return r;
+}
+
+static void __exit mprr_exit(void)
+{
+	dm_unregister_target(&mprr_target);
+	if (takeover)
+		dm_unregister_target(&multipath_target);
+	mprr_pg_init_wq_exit();
+	destroy_workqueue(mprr_wq);
+}
+
+module_init(mprr_init);
+module_exit(mprr_exit);
+
+MODULE_DESCRIPTION("device-mapper multipath target with a working, tunable round-robin");
+MODULE_AUTHOR("dm-mpath-rr developers");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(MPRR_VERSION);
+MODULE_ALIAS("dm-mpath-rr");

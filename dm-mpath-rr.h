@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Types shared by the files of dm-multipath-rr: the map, its path groups and
+ * their paths, and the functions that one file offers to the others.
+ *
+ * DOC: objects and ownership
+ *
+ * One &struct mprr_map belongs to one DM table (from the constructor to the
+ * destructor), owns its groups, and each group owns its paths and one path
+ * selector.  Nothing is added to or taken from a map after its constructor
+ * returned, so groups and paths may be read without a lock or reference as
+ * long as the table lives; only their *state* changes.  DM guarantees that no
+ * clone is in flight when the destructor runs.
+ *
+ * The state of paths and groups is written under mprr_map.lock.  The request
+ * path reads it without the lock through the few fields that say so.
+ */
+
+#ifndef DM_MPATH_RR_H
+#define DM_MPATH_RR_H
+
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "dm-compat.h"
+
+#define DM_MSG_PREFIX "mpath-rr"
+
+/* The one source of the module's version; dkms.conf and NEWS follow it. */
+#define MPRR_VERSION_MAJOR	0
+#define MPRR_VERSION_MINOR	1
+#define MPRR_VERSION_PATCH	0
+#define MPRR_VERSION		"0.1.0"
+
+/* Bounds of the table grammar (counts of words, groups and paths). */
+#define MPRR_MAX_FEATURE_WORDS	8
+#define MPRR_MAX_WORDS		1024
+#define MPRR_MAX_GROUPS		1024
+#define MPRR_MAX_PATHS		1024
+#define MPRR_MAX_INIT_RETRIES	50
+#define MPRR_MAX_INIT_DELAY_MS	60000
+#define MPRR_INIT_DELAY_MS	2000	/* used while the table names none */
+
+struct mprr_group;
+struct mprr_map;
+struct mprr_selector_type;
+struct scsi_device;
+
+/**
+ * struct mprr_path - one path: a block device that leads to the storage
+ * @group: the group that owns this path; constant after init
+ * @dev: the device as DM opened it; constant after init
+ * @sdev: the LUN behind a SCSI path (referenced), NULL for others; constant
+ * @index: position in &mprr_group.paths; constant
+ * @ps_words: the selector's per-path numbers, in table order; constant
+ * @in_flight: clones handed to the path and not completed or handed back
+ * @ps_load: the selector's own measure of load on this path
+ * @active: may be chosen; written under &mprr_map.lock
+ * @fail_count: failures since the table was loaded; under &mprr_map.lock
+ * @pg_init_work: activates the path's hardware handler
+ */
+struct mprr_path {
+	struct mprr_group *group;
+	struct dm_dev *dev;
+	struct scsi_device *sdev;
+	unsigned int index;
+	unsigned int ps_words[2];
+
+	atomic_t in_flight;
+	atomic_t ps_load;
+
+	bool active __guarded_by(&group->map->lock);
+	unsigned int fail_count __guarded_by(&group->map->lock);
+
+	struct delayed_work pg_init_work;
+};
+
+/**
+ * struct mprr_group - paths of equal rank and the selector that spreads I/O
+ * @map: the map that owns this group; constant after init
+ * @nr: place in the table, from 1; constant
+ * @nr_paths: length of @paths; constant after init
+ * @paths: the paths in table order; constant after init
+ * @ps_type: operations of the selector; constant
+ * @ps_state: the turn: path chosen last and the rest of its run (dm-path-selector.c)
+ * @active: bit per path, set while the path is active; written under
+ *	&mprr_map.lock, read locklessly by the selectors
+ * @open: bit per path, set while the path can take a request; atomic bit
+ *	operations only, owned by dm-rq-merge.c
+ * @nr_active: bits set in @active; written under &mprr_map.lock, read locklessly
+ * @bypassed: chosen only if no other group has a path
+ */
+struct mprr_group {
+	struct mprr_map *map;
+	unsigned int nr;
+	unsigned int nr_paths;
+	struct mprr_path **paths;
+	const struct mprr_selector_type *ps_type;
+	atomic64_t ps_state;
+
+	unsigned long *active;
+	unsigned long *open;
+	unsigned int nr_active;
+	bool bypassed __guarded_by(&map->lock);
+};
+
+/* Bits of mprr_map.flags; changed under mprr_map.lock unless said otherwise. */
+enum mprr_flag {
+	MPRR_QUEUE_IF_NO_PATH,		/* hold I/O while no path is valid */
+	MPRR_SAVED_QUEUE_IF_NO_PATH,	/* what resume restores */
+	MPRR_QUEUE_IO,			/* hold I/O: a group is being chosen or activated */
+	MPRR_PG_INIT_REQUIRED,		/* the current group needs activation */
+	MPRR_PG_INIT_DISABLED,		/* suspending: start no activation */
+	MPRR_PG_INIT_DELAY_RETRY,	/* the next activation waits first */
+	MPRR_RETAIN_HANDLER,		/* table word retain_attached_hw_handler */
+	MPRR_REFUSED,			/* a request was refused; atomic, dm-rq-merge.c */
+};
+
+/* Feature words of a table, in the order in which TABLE status echoes them. */
+enum mprr_feature {
+	MPRR_FEATURE_QUEUE_IF_NO_PATH,
+	MPRR_FEATURE_RETAIN_HANDLER,
+	MPRR_FEATURE_PG_INIT_RETRIES,
+	MPRR_FEATURE_PG_INIT_DELAY,
+	MPRR_NR_FEATURES,
+};
+
+/**
+ * struct mprr_map - one multipath map, as long as its DM table
+ * @ti: the DM target; constant
+ * @current_group: where I/O goes; written under @lock, read locklessly
+ * @flags: bits of &enum mprr_flag
+ * @nr_groups: length of @groups; constant after init
+ * @groups: in table order; constant after init
+ * @features: the feature words that were loaded, in their order
+ * @nr_features: length of @features
+ * @handler_name: hardware handler, NULL for none; constant after init
+ * @handler_params: its parameters as "count\0word\0...", or NULL
+ * @pg_init_retries: how often an activation is tried again; constant
+ * @pg_init_delay_ms: pause before a delayed activation; constant
+ * @lock: see docs/design.md; irqsave, taken from any context
+ * @next_group: preferred at the next choice, or NULL
+ * @nr_valid_paths: active paths in all groups; read locklessly
+ * @pg_init_in_progress: activations queued or running; written under @lock
+ * @pg_init_count: activations of the current group so far
+ * @pg_init_wait: woken when the last activation is done
+ * @message_mutex: one message or suspend at a time
+ * @event_work: tells user space that something changed
+ * @no_path_work: ends queueing when no path came back in time
+ */
+struct mprr_map {
+	struct dm_target *ti;
+	struct mprr_group *current_group;
+	unsigned long flags;
+
+	unsigned int nr_groups;
+	struct mprr_group **groups;
+	u8 features[MPRR_NR_FEATURES];
+	unsigned int nr_features;
+	const char *handler_name;
+	char *handler_params;
+	unsigned int pg_init_retries;
+	unsigned int pg_init_delay_ms;
+
+	spinlock_t lock ____cacheline_aligned_in_smp;
+	struct mprr_group *next_group __guarded_by(&lock);
+	unsigned int nr_valid_paths;
+	unsigned int pg_init_in_progress;
+	unsigned int pg_init_count __guarded_by(&lock);
+	wait_queue_head_t pg_init_wait;
+
+	struct mutex message_mutex;
+	struct work_struct event_work;
+	struct delayed_work no_path_work;
+};
+
+/* Per request, behind dm-rq's own data: which path has the clone. */
+struct mprr_io {
+	struct mprr_path *path;
+	size_t nr_bytes;
+};
+
+static inline struct request_queue *mprr_path_queue(const struct mprr_path *path)
+{
+	return bdev_get_queue(path->dev->bdev);
+}
+
+static inline const char *mprr_map_name(const struct mprr_map *map)
+{
+	return dm_table_device_name(map->ti->table);
+}
+
+/* dm-mpath-rr.c: for all work but pg_init; never blocked by I/O */
+extern struct workqueue_struct *mprr_wq;
+
+/* dm-mpath-table.c */
+int mprr_table_ctr(struct dm_target *ti, unsigned int argc, char **argv);
+void mprr_map_destroy(struct mprr_map *map);
+
+/* dm-mpath-status.c */
+void mprr_status(struct dm_target *ti, status_type_t type,
+		 unsigned int status_flags, char *result, unsigned int maxlen);
+
+/* dm-mpath-message.c */
+int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
+		 char *result, unsigned int maxlen);
+
+/* dm-mpath-group.c */
+struct mprr_group *mprr_group_get_current(struct mprr_map *map);
+void mprr_group_switch(struct mprr_map *map, struct mprr_group *group);
+void mprr_group_bypass(struct mprr_group *group, bool bypassed);
+void mprr_path_activate(struct mprr_path *path);
+void mprr_path_fail(struct mprr_path *path);
+void mprr_path_reinstate(struct mprr_path *path);
+
+/* dm-mpath-no-path.c */
+bool mprr_must_queue(const struct mprr_map *map);
+void mprr_queue_if_no_path_set(struct mprr_map *map, bool on);
+void mprr_queue_if_no_path_suspend(struct mprr_map *map);
+void mprr_queue_if_no_path_resume(struct mprr_map *map);
+void mprr_no_path_timer_start_locked(struct mprr_map *map) __must_hold(&map->lock);
+void mprr_no_path_work(struct work_struct *work);
+void mprr_map_run_queue(struct mprr_map *map);
+
+/* dm-mpath-pg-init.c */
+int mprr_handler_attach(struct mprr_path *path, const char **what);
+void mprr_pg_init_require_locked(struct mprr_map *map) __must_hold(&map->lock);
+void mprr_pg_init_path_locked(struct mprr_path *path) __must_hold(&path->group->map->lock);
+bool mprr_pg_init_start(struct mprr_map *map);
+void mprr_pg_init_stop(struct mprr_map *map);
+void mprr_pg_init_work(struct work_struct *work);
+int mprr_pg_init_wq_init(void);
+void mprr_pg_init_wq_exit(void);
+
+/**
+ * mprr_pg_init_pending - must I/O wait for an activation of the current group?
+ * @map: the map
+ *
+ * Context: any; lockless.  A stale answer is harmless: whoever acts on it
+ * takes the lock and looks again.
+ */
+static inline bool mprr_pg_init_pending(const struct mprr_map *map)
+{
+	return READ_ONCE(map->flags) & (BIT(MPRR_QUEUE_IO) | BIT(MPRR_PG_INIT_REQUIRED));
+}
+
+/**
+ * mprr_pg_init_running - is an activation under way, whose end runs the queue?
+ * @map: the map
+ *
+ * Context: any; lockless.
+ */
+static inline bool mprr_pg_init_running(const struct mprr_map *map)
+{
+	return mprr_pg_init_pending(map) && READ_ONCE(map->pg_init_in_progress);
+}
+
+#endif /* DM_MPATH_RR_H */

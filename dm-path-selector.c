@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Registry of the path selectors, what they share, and round-robin.
+ *
+ * DOC: round-robin
+ *
+ * Each path takes a run of consecutive requests, as many as its repeat count
+ * (rr_min_io) says, then the next usable path follows in table order.  The
+ * whole state is one 64-bit word, the path that has the turn and how much of
+ * its run is left, changed by compare-and-exchange: no lock, and the same cost
+ * with 2 paths and with 1024.
+ *
+ * A run ends early when its path fails or cannot take a request (a full path
+ * must not keep the others idle).  A request that was chosen for but then
+ * handed back does not count.
+ *
+ * Called from the request path, from completion (softirq) and, for status, with
+ * interrupts off; must never sleep.
+ */
+
+#include <linux/bitmap.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "dm-path-selector.h"
+
+/* The turn, &mprr_group.ps_state: path index above, rest of its run below. */
+static u64 make_turn(unsigned int index, unsigned int left)
+{
+	return (u64)index << 32 | left;
+}
+
+static unsigned int turn_index(u64 turn)
+{
+	return turn >> 32;
+}
+
+static unsigned int turn_left(u64 turn)
+{
+	return (u32)turn;
+}
+
+static unsigned int next_index(const struct mprr_group *group, unsigned int index)
+{
+	return index + 1 < group->nr_paths ? index + 1 : 0;
+}
+
+/**
+ * mprr_selector_init - let the first choice begin at the first path
+ * @group: the group, with all its paths added
+ *
+ * Context: constructor.
+ */
+void mprr_selector_init(struct mprr_group *group)
+{
+	atomic64_set(&group->ps_state, make_turn(group->nr_paths - 1, 0));
+}
+
+/**
+ * mprr_group_next_usable - the first usable path at or after a position
+ * @group: the group
+ * @start: index to start from, below &mprr_group.nr_paths; wraps around
+ *
+ * Usable means active and open.  Reads at most 32 words, for 1024 paths.
+ *
+ * Context: any, lockless: the path may fail or fill up right after.
+ * Return: an index, or &mprr_group.nr_paths when no path is usable.
+ */
+unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int start)
+{
+	unsigned int n = group->nr_paths;
+	unsigned int i = find_next_and_bit(group->active, group->open, n, start);
+
+	if (i >= n && start)
+		i = find_first_and_bit(group->active, group->open, n);
+	return min(i, n);
+}
+
+/**
+ * mprr_selector_read_counts - parse the numbers that follow a path
+ * @path: the path; up to two numbers go to &mprr_path.ps_words
+ * @argc: number of words, at most 2
+ * @argv: the words
+ * @error: set to the text of the fault
+ * @bad: set to the index of the wrong word
+ *
+ * Context: constructor.
+ * Return: 0, or -EINVAL when a word is not an unsigned decimal number.
+ */
+int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **argv,
+			      const char **error, unsigned int *bad)
+{
+	unsigned int i;
+
+	for (i = 0; i < argc; i++) {
+		if (kstrtouint(argv[i], 10, &path->ps_words[i])) {
+			*error = i ? "relative throughput must be a number 0..100" :
+				     "repeat count must be an unsigned number";
+			*bad = i;
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* How many candidates a load-aware selector compares; bounds its cost. */
+#define MPRR_LEAST_CANDIDATES	8
+
+/**
+ * mprr_selector_least - choose the least loaded of a few usable paths
+ * @group: the group; its turn says which path was chosen last
+ * @nr_bytes: size of the request to place
+ * @less: true if @a is a better choice than @b for @nr_bytes
+ *
+ * Compares up to eight usable paths, from the one after the last choice on:
+ * with eight paths or fewer the result is exact and ties go round; with more,
+ * the best of eight that move with each request.
+ *
+ * Context: any, no lock needed.
+ * Return: the path, or NULL when none is usable.
+ */
+struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,
+				      bool (*less)(const struct mprr_path *a,
+						   const struct mprr_path *b,
+						   size_t nr_bytes))
+{
+	unsigned int n = group->nr_paths;
+	unsigned int last = turn_index(atomic64_read(&group->ps_state));
+	unsigned int first = mprr_group_next_usable(group, next_index(group, last));
+	unsigned int i = first, tries;
+	struct mprr_path *best;
+
+	if (first >= n)
+		return NULL;
+
+	best = group->paths[first];
+	for (tries = 1; tries < MPRR_LEAST_CANDIDATES; tries++) {
+		i = mprr_group_next_usable(group, next_index(group, i));
+		/* All are full by now, or the search came round. */
+		if (i >= n || i == first)
+			break;
+		if (less(group->paths[i], best, nr_bytes))
+			best = group->paths[i];
+	}
+
+	/* Concurrent searches may overwrite each other: it is only a hint. */
+	atomic64_set(&group->ps_state, make_turn(best->index, 0));
+	return best;
+}
+
+static bool rr_usable(const struct mprr_group *group, unsigned int index)
+{
+	return test_bit(index, group->active) && test_bit(index, group->open);
+}
+
+static struct mprr_path *rr_select(struct mprr_group *group, size_t nr_bytes)
+{
+	s64 turn = atomic64_read(&group->ps_state);
+	unsigned int index, left;
+
+	do {
+		index = turn_index(turn);
+		left = turn_left(turn);
+		if (!left || !rr_usable(group, index)) {
+			index = mprr_group_next_usable(group, next_index(group, index));
+			if (index >= group->nr_paths)
+				return NULL;
+			/* A repeat count of 0 is legal and means 1. */
+			left = max(READ_ONCE(group->paths[index]->ps_words[0]), 1U);
+		}
+	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(index, left - 1)));
+
+	return group->paths[index];
+}
+
+static void rr_skip(struct mprr_path *path)
+{
+	struct mprr_group *group = path->group;
+	s64 turn = atomic64_read(&group->ps_state);
+
+	do {
+		if (turn_index(turn) != path->index || !turn_left(turn))
+			return;
+	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(path->index, 0)));
+}
+
+static void rr_give_back(struct mprr_path *path)
+{
+	struct mprr_group *group = path->group;
+	unsigned int repeat = max(READ_ONCE(path->ps_words[0]), 1U);
+	s64 turn = atomic64_read(&group->ps_state);
+
+	do {
+		if (turn_index(turn) != path->index || turn_left(turn) >= repeat)
+			return;
+	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
+				       make_turn(path->index, turn_left(turn) + 1)));
+}
+
+static int rr_add_path(struct mprr_path *path, unsigned int argc, char **argv,
+		       const char **error, unsigned int *bad)
+{
+	if (argc > 1) {
+		*error = "round-robin takes at most 1 word per path: repeat count";
+		*bad = 1;
+		return -EINVAL;
+	}
+	path->ps_words[0] = 1;
+	return mprr_selector_read_counts(path, argc, argv, error, bad);
+}
+
+static unsigned int rr_emit_path(const struct mprr_path *path, status_type_t type,
+				 char *result, unsigned int maxlen)
+{
+	if (type != STATUSTYPE_TABLE)
+		return 0;
+	return scnprintf(result, maxlen, "%u ", path->ps_words[0]);
+}
+
+const struct mprr_selector_type mprr_round_robin = {
+	.name		= "round-robin",
+	.table_args	= 1,
+	.info_args	= 0,
+	.add_path	= rr_add_path,
+	.select		= rr_select,
+	.skip		= rr_skip,
+	.give_back	= rr_give_back,
+	.emit_path	= rr_emit_path,
+};
+
+static const struct mprr_selector_type *const mprr_selectors[] = {
+	&mprr_round_robin,
+	&mprr_queue_length,
+	&mprr_service_time,
+};
+
+/**
+ * mprr_selector_find - look a selector up by its table word
+ * @name: the word, case-sensitive
+ *
+ * All selectors are built in.  A module is never requested: the in-kernel
+ * selector modules would pull in the in-kernel target.
+ *
+ * Context: any.
+ * Return: the selector, or NULL when the word names none.
+ */
+const struct mprr_selector_type *mprr_selector_find(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(mprr_selectors); i++)
+		if (!strcmp(name, mprr_selectors[i]->name))
+			return mprr_selectors[i];
+	return NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The contract between a path group and its path selector.
+ *
+ * DOC: a path selector
+ *
+ * A selector answers one question: which path of this group takes the next
+ * request.  It owns &mprr_group.ps_state and, in each path,
+ * &mprr_path.ps_words (set by add_path, constant afterwards) and
+ * &mprr_path.ps_load.  It never sleeps, takes no lock of the map, and only
+ * returns paths that are usable, that is active and open (dm-rq-merge.c says
+ * what open means).  Its cost must not grow with the number of paths.
+ */
+
+#ifndef DM_PATH_SELECTOR_H
+#define DM_PATH_SELECTOR_H
+
+#include "dm-mpath-rr.h"
+
+/**
+ * struct mprr_selector_type - operations of a path selector
+ * @name: the word in the table
+ * @table_args: how many words @emit_path writes for TABLE status
+ * @info_args: how many words @emit_path writes for INFO status
+ * @add_path: parse the path's words into &mprr_path.ps_words.
+ *	*Context:* constructor, may sleep.
+ *	*Return:* 0, or -EINVAL with a text in @error and the index of the wrong
+ *	word in @bad.
+ * @select: choose a usable path for a request of so many bytes.
+ *	*Context:* any, no lock needed.
+ *	*Return:* the path, or NULL when none is usable.
+ * @skip: optional; the path just selected cannot take the request, choose
+ *	another one the next time.  *Context:* any.
+ * @give_back: optional; the request just selected for was not sent: forget it.
+ *	*Context:* any.
+ * @start_io: optional; the path takes so many bytes.  *Context:* any.
+ * @end_io: optional; exact counterpart of @start_io.  *Context:* any.
+ * @emit_path: write the path's status words, each followed by one space.
+ *	*Context:* &mprr_map.lock held, interrupts off.
+ *	*Return:* characters written, as scnprintf counts them.
+ */
+struct mprr_selector_type {
+	const char *name;
+	unsigned int table_args;
+	unsigned int info_args;
+
+	int (*add_path)(struct mprr_path *path, unsigned int argc, char **argv,
+			const char **error, unsigned int *bad);
+	struct mprr_path *(*select)(struct mprr_group *group, size_t nr_bytes);
+	void (*skip)(struct mprr_path *path);
+	void (*give_back)(struct mprr_path *path);
+	void (*start_io)(struct mprr_path *path, size_t nr_bytes);
+	void (*end_io)(struct mprr_path *path, size_t nr_bytes);
+	unsigned int (*emit_path)(const struct mprr_path *path, status_type_t type,
+				  char *result, unsigned int maxlen);
+};
+
+extern const struct mprr_selector_type mprr_round_robin;
+extern const struct mprr_selector_type mprr_queue_length;
+extern const struct mprr_selector_type mprr_service_time;
+
+const struct mprr_selector_type *mprr_selector_find(const char *name);
+void mprr_selector_init(struct mprr_group *group);
+int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **argv,
+			      const char **error, unsigned int *bad);
+unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int start);
+struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,
+				      bool (*less)(const struct mprr_path *a,
+						   const struct mprr_path *b,
+						   size_t nr_bytes));
+
+#endif /* DM_PATH_SELECTOR_H */

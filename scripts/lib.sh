@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Shared by the scripts that run on the host: messages, packages, waiting, where things are.
 # Source it; it runs nothing.
+# shellcheck disable=SC2034 # used by those that source it
 
 mprr_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mprr_build=$mprr_top/build
@@ -20,28 +21,6 @@ note() { echo "$mprr_dim${0##*/}: $*$mprr_off" >&2; }
 warn() { echo "$mprr_red${0##*/}: $*$mprr_off" >&2; }
 die() { warn "$@"; exit 1; }
 
-# progress WHAT LOG COMMAND...: run something long with its output in LOG; say what runs, every
-# 10 s how long already, and at the end how long it took or the last lines of LOG.
-progress()
-{
-	local what=$1 log=$2 start=$SECONDS pid ticker rc=0
-	shift 2
-	note "$what ..."
-	"$@" >"$log" 2>&1 </dev/null &
-	pid=$!
-	while sleep 10; do note "$what ... $((SECONDS - start)) s"; done &
-	ticker=$!
-	wait "$pid" || rc=$?
-	kill "$ticker" 2>/dev/null || true
-	wait "$ticker" 2>/dev/null || true
-	if [ "$rc" != 0 ]; then
-		tail -n 15 "$log" | sed 's/^/    /' >&2
-		warn "$what failed (exit $rc); whole log: $log"
-		return "$rc"
-	fi
-	note "$what: done in $((SECONDS - start)) s"
-}
-
 # --- waiting: for a condition, never for a time ---
 
 # wait_until SECONDS COMMAND...: true as soon as COMMAND is, false when the time is over.
@@ -53,6 +32,28 @@ wait_until()
 		[ "$SECONDS" -lt "$deadline" ] || return 1
 		sleep 0.2
 	done
+}
+
+# gone PID: true when that process has ended
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# progress WHAT LOG COMMAND...: run something long with its output in LOG; say what runs, every
+# 10 s how long already, and at the end how long it took or the last lines of LOG.
+progress()
+{
+	local what=$1 log=$2 start=$SECONDS pid rc=0
+	shift 2
+	note "$what ..."
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	until wait_until 10 gone "$pid"; do note "$what ... $((SECONDS - start)) s"; done
+	wait "$pid" || rc=$?
+	if [ "$rc" != 0 ]; then
+		tail -n 15 "$log" | sed 's/^/    /' >&2
+		warn "$what failed (exit $rc); whole log: $log"
+		return "$rc"
+	fi
+	note "$what: done in $((SECONDS - start)) s"
 }
 
 # --- namespaces ---

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# kernel.sh - boots one guest, runs tests/guest/run in it and passes its TAP through. The
+# kernel-*.t files are this with the kernel's name. A guest that dies, hangs or says
+# nothing is a failure, never a short success.
+set -euo pipefail
+
+usage() {
+	cat <<-EOF
+	usage: tests/kernel.sh KERNEL      (tests/kernel-KERNEL.t is the same)
+
+	environment:
+	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
+	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.5)
+	  MPRR_SEED     070's random seed
+	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
+	EOF
+}
+
+case ${1:-} in
+--help | -h) usage; exit 0 ;;
+"" | -*) usage >&2; exit 2 ;;
+esac
+KERNEL=$1
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+RESULTS=$TOP/build/results/tests-$KERNEL
+MPRR_MINUTES=${MPRR_MINUTES:-0.5}
+read -ra names <<<"${T:-}"
+
+# The 200 series needs the module installed and multipathd at boot; a few named tests do not.
+vm=(--timeout $((1500 + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
+boot="--module"
+case " ${names[*]:-2}" in
+*" 2"*)
+	vm+=(--install --multipathd --pre "$TOP/tests/guest/pre-boot.sh")
+	boot="--module --install --multipathd --pre tests/guest/pre-boot.sh"
+	;;
+esac
+args=(MPRR_MINUTES="$MPRR_MINUTES")
+[ -z "${MPRR_SEED:-}" ] || args+=(MPRR_SEED="$MPRR_SEED")
+[ -z "${TARGET:-}" ] || args+=(TARGET="$TARGET")
+
+rm -rf "$RESULTS"
+mkdir -p "$RESULTS"
+tap=$RESULTS/tap
+rc=0
+"$TOP/scripts/vm" run "${vm[@]}" --results "$RESULTS" "$KERNEL" \
+	/mprr/src/tests/guest/run "${args[@]}" ${names[@]+"${names[@]}"} |
+	tee "$tap" | grep --line-buffered -v '^1\.\.[0-9]*$' || rc=${PIPESTATUS[0]}
+
+# Count what came; without the plan, or with an exit status that does not fit, it is a failure.
+count=$(grep -Ec '^(not )?ok ' "$tap" || true)
+plan=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$tap")
+if [ "$rc" -gt 1 ] || [ "${plan:-0}" != "$count" ]; then
+	count=$((count + 1))
+	case $rc in
+	124) why="the guest ran out of time" ;;
+	*) why="no verdict: the guest died, hung or did not start (exit $rc)" ;;
+	esac
+	echo "not ok $count - kernel $KERNEL: $why" | tee -a "$tap"
+	tail -n 15 "$RESULTS/console.log" 2>/dev/null | sed 's/^/#   /' | tee -a "$tap" || true
+elif [ "$rc" = 1 ] && ! grep -q '^not ok ' "$tap"; then
+	count=$((count + 1))
+	echo "not ok $count - kernel $KERNEL: the guest says failed, no test does" | tee -a "$tap"
+fi
+echo "1..$count"
+
+# For people, next to prove's own output: one line a test, what failed, how to run it again.
+{
+	echo
+	sed -n "s/^# \([0-9][0-9][0-9]-.* s\)$/$KERNEL  \1/p" "$tap"
+	awk '/^not ok/ {show = 1} /^ok/ {show = 0}
+	     /^# [0-9][0-9][0-9]-.* s$/ {show = 0} show' "$tap" | sed 's/^/  /'
+	sed -n 's/^not ok [0-9]* - \([0-9][0-9][0-9]\)-.*/\1/p' "$tap" | sort -u | while read -r name; do
+		echo "  again: T=$name tests/kernel-$KERNEL.t"
+		echo "    or:  scripts/vm run $boot $KERNEL /mprr/src/tests/guest/run $name"
+		echo "    log: build/results/tests-$KERNEL/$name-*/{log,kernel.log,dm-at-end}"
+	done
+} >&2
+[ "$rc" = 0 ] && ! grep -q '^not ok ' "$tap"

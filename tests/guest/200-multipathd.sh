@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What: multipathd, started by systemd as Debian starts it, loads this module by itself
+#       as target `multipath`, makes the map, fails and reinstates paths under verified
+#       I/O, and finds nothing to reload when it is asked to reconfigure.
+# Why:  that is how nearly everybody uses a multipath target; a table that is not echoed
+#       word for word makes multipathd reload for ever.
+# Requires: a boot by `scripts/vm run --install --multipathd --pre tests/guest/pre-boot.sh`.
+# limit: 300
+. "$(dirname "$0")/lib.sh"
+
+if in_kernel; then skip_rest "it is about our module only"; fi
+[ -e /etc/modprobe.d/mprr-test.conf ] || skip_rest "not booted with pre-boot.sh"
+
+LOG=$MPRR_TMP/multipathd.log
+daemon_log() { journalctl -q -b -o cat -u multipathd >"$LOG"; }
+daemon_says() { daemon_log; grep -Ec -- "$1" "$LOG" || true; }
+
+map_names() { dmsetup ls --target multipath 2>/dev/null | awk '$2 ~ /^\(/ {print $1}'; }
+one_map() { [ "$(map_names | wc -l)" = 1 ]; }
+four_paths() { [ "$(valid_paths)" = 4 ]; }
+daemon_idle() { multipathd show daemon | grep -Eq '(idle|running)$'; }
+
+# ---- what the boot left ----
+wait_until 60 "multipathd is active after boot" systemctl -q is-active multipathd
+wait_until 60 "it made one map" one_map
+MAP=$(map_names | head -n 1)
+DEV=/dev/mapper/$MAP
+wait_until 30 "the map has four paths, all usable" four_paths
+wait_until 30 "multipathd is idle" daemon_idle
+udevadm settle -t $((20 * MPRR_SLOW))
+mapfile -t DISK < <(scsi_debug_disks)
+NUM=()
+for d in "${DISK[@]}"; do NUM+=("$(devno "$d")"); done
+LEN=$(cat "/sys/class/block/${DISK[0]}/size")
+
+ll=$(multipath -ll)
+diag "$ll"
+diag "$(lsmod | grep -E '^dm_' || true)"
+diag "$(dmsetup table "$MAP")"
+is "$(grep -c 'active ready running' <<<"$ll" || true)" 4 "multipath -ll shows four ready paths"
+like "$ll" "policy='round-robin 0'" "multipath -ll shows the selector round-robin"
+is "$(lsmod | awk '/^dm_multipath/ {print $1}' | sort | xargs)" dm_multipath_rr \
+	"lsmod shows this module and not the in-kernel one"
+is "$(lsmod | grep -Ec '^dm_(round_robin|service_time|queue_length) ' || true)" 0 \
+	"none of the in-kernel selectors was loaded"
+is "$(cat /sys/module/dm_multipath_rr/parameters/takeover)" Y "takeover is on"
+like "$(dmsetup table "$MAP")" \
+	"^0 $LEN multipath .* round-robin 0 4 1 ([0-9]+:[0-9]+ 100 ){4}\$" \
+	"dmsetup table: four paths with a repeat count of 100"
+is "$(daemon_says 'kernel driver not loaded|version .* required')" 0 "multipathd found the target"
+
+# ---- paths fail and come back: without I/O it can only be multipathd ----
+set_state() { echo "$2" >"$(scsi_dir "$1")/state"; }
+daemon_sees() { multipathd show paths raw format '%d %t' | grep -Eq "^$1 +$2"; }
+
+set_state "${DISK[0]}" offline
+wait_until 30 "multipathd fails an offline path (no I/O)" path_is "${NUM[0]}" F
+wait_until 30 "multipathd shows it failed" daemon_sees "${DISK[0]}" failed
+set_state "${DISK[0]}" running
+wait_until 30 "multipathd reinstates it" path_is "${NUM[0]}" A
+
+# ---- under verified I/O ----
+load() {
+	local n=0
+	while [ ! -e "$MPRR_TMP/stop" ]; do
+		fio_verify load || { fio_diag load; return 1; }
+		n=$((n + 1))
+	done
+	echo "verified rounds: $n"
+}
+rm -f "$MPRR_TMP/stop"
+spawn load
+loader=$SPAWNED
+busy() { [ "$(in_flight "$(dm_name)")" -gt 0 ]; }
+wait_until 30 "verified I/O runs" busy
+for d in 1 2; do
+	set_state "${DISK[d]}" offline
+	wait_until 30 "offline path $d is failed under I/O" path_is "${NUM[d]}" F
+	set_state "${DISK[d]}" running
+	wait_until 30 "path $d is reinstated under I/O" path_is "${NUM[d]}" A
+done
+for d in "${DISK[@]}"; do set_state "$d" offline; done
+no_paths() { [ "$(valid_paths)" = 0 ]; }
+wait_until 30 "all paths offline: all are failed" no_paths
+for d in "${DISK[@]}"; do set_state "$d" running; done
+wait_until 60 "all paths come back" four_paths
+touch "$MPRR_TMP/stop"
+ends 120 "no I/O error and no wrong block in all that" "$loader" "verified rounds: [1-9]"
+diag "$(spawn_output "$loader")"
+wait_until 30 "all four paths are usable at the end" four_paths
+
+# ---- reconfigure reloads nothing ----
+# Every table load, whoever asks for it, passes dm_table_create().
+PROBE=$TRACING/events/kprobes/mprr_load
+loads_start() {
+	[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
+	echo 'p:mprr_load dm_table_create' >$TRACING/kprobe_events
+	echo >$TRACING/trace
+	echo 1 >$PROBE/enable
+	echo 1 >$TRACING/tracing_on
+}
+loads() { grep -c ' mprr_load:' $TRACING/trace || true; }
+loads_stop() {
+	echo 0 >$PROBE/enable
+	echo >$TRACING/kprobe_events
+}
+
+# reconfigure: and wait until it is through with it
+reconfigure() {
+	local before
+	before=$(daemon_says '^reconfigure: setting up paths and maps')
+	multipathd reconfigure >/dev/null
+	# shellcheck disable=SC2317
+	reconfigured() { [ "$(daemon_says '^reconfigure: setting up paths and maps')" -gt "$before" ]; }
+	wait_until 30 "$1: multipathd takes it up" reconfigured
+	wait_until 60 "$1: and is idle again" daemon_idle
+	udevadm settle -t $((20 * MPRR_SLOW))
+}
+
+table=$(dmsetup table "$MAP")
+pid=$(systemctl show -p MainPID --value multipathd)
+loads_start
+reconfigure "first reconfigure"
+is "$(loads)" 0 "first reconfigure: no table is loaded"
+reconfigure "second reconfigure"
+is "$(loads)" 0 "second reconfigure: no table is loaded"
+is "$(dmsetup table "$MAP")" "$table" "the table is the same as before"
+is "$(systemctl show -p MainPID --value multipathd)" "$pid" "multipathd is the same process"
+multipathd reload map "$MAP" >/dev/null
+one_load() { [ "$(loads)" -ge 1 ]; }
+wait_until 30 "control: a reload on demand is counted" one_load
+
+# ---- multipathd's default selector ----
+sed -i -e '/path_selector/d' -e '/rr_min_io_rq/d' /etc/multipath.conf
+reconfigure "default selector"
+service_time() { dmsetup table "$MAP" | grep -Eq ' service-time 0 4 [12] '; }
+wait_until 30 "multipathd's default, service-time 0, is loaded" service_time
+loads_stop
+diag "$(dmsetup table "$MAP")"
+wait_until 30 "with four usable paths" four_paths
+fio_ok "and carries verified I/O"
+is "$(lsmod | awk '/^dm_(multipath|round_robin|service_time|queue_length)/ {print $1}' | xargs)" \
+	dm_multipath_rr "without the in-kernel selector"
+
+# ---- the daemon stops, the map goes, the module unloads ----
+systemctl -q mask --now multipathd.socket multipathd.service
+wait_until 30 "multipathd has stopped" bash -c '! systemctl -q is-active multipathd'
+flushed() { multipath -F || true; [ -z "$(map_names)" ]; }
+wait_until 30 "multipath -F removes the map" flushed
+rm -f /etc/modules-load.d/mprr-test.conf /etc/modprobe.d/mprr-test.conf /etc/multipath.conf
+daemon_log
+cp "$LOG" "$MPRR_RESULTS/multipathd.log" 2>/dev/null || true
+
+done_testing

@@ -16,13 +16,8 @@
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
 #include <linux/dm-ioctl.h>
-#include <linux/version.h>
 
 #include "mprr-config.h"
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
-#error "dm-multipath-rr needs Linux 6.1 or later"
-#endif
 
 /*
  * Prototypes of dm-mod's exports whose headers the kernel keeps private.
@@ -122,29 +117,26 @@ static inline void mprr_limits_keep_max_sectors(struct queue_limits *limits)
 #endif
 }
 
-/**
- * MPRR_DEFINE_PREPARE_IOCTL - make a prepare_ioctl operation
- * @name: the operation for struct target_type
- * @fn: int fn(struct dm_target *ti, struct block_device **bdev, unsigned int
- *	cmd, bool *forward)
- *
+/* dm-mpath-rr.c */
+int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
+		       unsigned int cmd, bool *forward);
+
+/*
  * The command and the forward flag came in 6.16; before, the target could not
  * see the command and every ioctl was forwarded.
  */
 #ifdef MPRR_HAVE_PREPARE_IOCTL_CMD
-#define MPRR_DEFINE_PREPARE_IOCTL(name, fn)					\
-static int name(struct dm_target *ti, struct block_device **bdev,		\
-		unsigned int cmd, unsigned long arg, bool *forward)		\
-{										\
-	return fn(ti, bdev, cmd, forward);					\
+static inline int mprr_prepare_ioctl_op(struct dm_target *ti, struct block_device **bdev,
+					unsigned int cmd, unsigned long arg, bool *forward)
+{
+	return mprr_prepare_ioctl(ti, bdev, cmd, forward);
 }
 #else
-#define MPRR_DEFINE_PREPARE_IOCTL(name, fn)					\
-static int name(struct dm_target *ti, struct block_device **bdev)		\
-{										\
-	bool forward = true;							\
-										\
-	return fn(ti, bdev, 0, &forward);					\
+static inline int mprr_prepare_ioctl_op(struct dm_target *ti, struct block_device **bdev)
+{
+	bool forward = true;
+
+	return mprr_prepare_ioctl(ti, bdev, 0, &forward);
 }
 #endif
 

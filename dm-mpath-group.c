@@ -137,17 +137,17 @@ void mprr_group_switch(struct mprr_map *map, struct mprr_group *group)
 /**
  * mprr_group_bypass - use a group only if no other one has a path, or undo that
  * @group: the group
- * @bypassed: on or off
+ * @on: bypass, or no longer
  *
  * Context: any.
  */
-void mprr_group_bypass(struct mprr_group *group, bool bypassed)
+void mprr_group_bypass(struct mprr_group *group, bool on)
 {
 	struct mprr_map *map = group->map;
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
-	group->bypassed = bypassed;
+	group->bypassed = on;
 	forget_group_locked(map, NULL);
 	spin_unlock_irqrestore(&map->lock, flags);
 

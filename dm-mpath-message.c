@@ -85,7 +85,8 @@ static int handle_message(struct mprr_map *map, unsigned int argc, char **argv)
 		bool on = !strcasecmp(argv[0], "queue_if_no_path");
 
 		if (!on && strcasecmp(argv[0], "fail_if_no_path"))
-			return refuse(map, -EINVAL, argc, argv, "unknown message, or its argument is missing");
+			return refuse(map, -EINVAL, argc, argv,
+				      "unknown message, or its argument is missing");
 		mprr_queue_if_no_path_set(map, on);
 		return 0;
 	}

@@ -215,7 +215,7 @@ static int end_error(struct mprr_map *map, struct mprr_path *path, struct reques
 	if (!mprr_sts_is_path_fault(status))
 		return DM_ENDIO_DONE;
 	if (exceeds_limits(clone, status)) {
-		DMERR_LIMIT("%s: request of %u sectors and %u segments exceeds the limits of path %s",
+		DMERR_LIMIT("%s: request of %u sectors, %u segments is too large for path %s",
 			    mprr_map_name(map), blk_rq_sectors(clone),
 			    clone->nr_phys_segments, path->dev->name);
 		return DM_ENDIO_DONE;
@@ -318,12 +318,20 @@ static struct mprr_path *any_path(struct mprr_group *group)
 	return group->paths[i < group->nr_paths ? i : 0];
 }
 
-/*
- * The path that an ioctl goes to.  -ENOTCONN makes DM wait and ask again until
- * a fatal signal comes.
+/**
+ * mprr_prepare_ioctl - the path that an ioctl goes to
+ * @ti: the DM target
+ * @bdev: set to the path's device
+ * @cmd: the ioctl, 0 where the kernel does not tell
+ * @forward: set to false if the target answered by itself
+ *
+ * Context: process; must not sleep for long, the live table is held.
+ * Return: 0, 1 if DM has to ask for CAP_SYS_RAWIO because the map is not the
+ * whole device, -EIO without a path, or -ENOTCONN to make DM wait and ask again
+ * until a fatal signal comes.
  */
-static int prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
-			 unsigned int cmd, bool *forward)
+int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
+		       unsigned int cmd, bool *forward)
 {
 	struct mprr_map *map = ti->private;
 	struct mprr_group *group;
@@ -352,8 +360,6 @@ static int prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 	return ti->len != bdev_nr_sectors(*bdev);
 }
 
-MPRR_DEFINE_PREPARE_IOCTL(mprr_prepare_ioctl, prepare_ioctl)
-
 #define MPRR_TARGET_OPS							\
 	.features		= DM_TARGET_SINGLETON | DM_TARGET_IMMUTABLE |	\
 				  DM_TARGET_PASSES_INTEGRITY |			\
@@ -370,7 +376,7 @@ MPRR_DEFINE_PREPARE_IOCTL(mprr_prepare_ioctl, prepare_ioctl)
 	.resume			= mprr_resume,				\
 	.status			= mprr_status,				\
 	.message		= mprr_message,				\
-	.prepare_ioctl		= mprr_prepare_ioctl,			\
+	.prepare_ioctl		= mprr_prepare_ioctl_op,			\
 	.iterate_devices	= mprr_iterate_devices,			\
 	.io_hints		= mprr_io_hints,			\
 	.busy			= mprr_busy
@@ -395,7 +401,7 @@ static int __init register_takeover(void)
 		return 0;
 	r = dm_register_target(&multipath_target);
 	if (r)
-		DMERR("cannot be the target \"multipath\": another module, probably dm_multipath, is it already (%d)", r);
+		DMERR("takeover: target \"multipath\" exists, unload dm_multipath first (%d)", r);
 	return r;
 }
 

@@ -177,7 +177,7 @@ struct mprr_map {
 	unsigned int pg_init_count __guarded_by(&lock);
 	wait_queue_head_t pg_init_wait;
 
-	struct mutex message_mutex;
+	struct mutex message_mutex;	/* one message or suspend at a time */
 	struct work_struct event_work;
 	struct delayed_work no_path_work;
 };
@@ -216,7 +216,7 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 /* dm-mpath-group.c */
 struct mprr_group *mprr_group_get_current(struct mprr_map *map);
 void mprr_group_switch(struct mprr_map *map, struct mprr_group *group);
-void mprr_group_bypass(struct mprr_group *group, bool bypassed);
+void mprr_group_bypass(struct mprr_group *group, bool on);
 void mprr_path_activate(struct mprr_path *path);
 void mprr_path_fail(struct mprr_path *path);
 void mprr_path_reinstate(struct mprr_path *path);

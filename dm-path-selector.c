@@ -201,7 +201,7 @@ static int rr_add_path(struct mprr_path *path, unsigned int argc, char **argv,
 		       const char **error, unsigned int *bad)
 {
 	if (argc > 1) {
-		*error = "round-robin takes at most 1 word per path: repeat count";
+		*error = "round-robin takes at most a repeat count per path";
 		*bad = 1;
 		return -EINVAL;
 	}

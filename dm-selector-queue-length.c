@@ -28,7 +28,7 @@ static int ql_add_path(struct mprr_path *path, unsigned int argc, char **argv,
 		       const char **error, unsigned int *bad)
 {
 	if (argc > 1) {
-		*error = "queue-length takes at most 1 word per path: repeat count";
+		*error = "queue-length takes at most a repeat count per path";
 		*bad = 1;
 		return -EINVAL;
 	}

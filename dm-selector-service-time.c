@@ -52,7 +52,7 @@ static int st_add_path(struct mprr_path *path, unsigned int argc, char **argv,
 	int r;
 
 	if (argc > 2) {
-		*error = "service-time takes at most 2 words per path: repeat count, relative throughput";
+		*error = "service-time takes at most repeat count and relative throughput";
 		*bad = 2;
 		return -EINVAL;
 	}

@@ -29,10 +29,8 @@ static int refuse(const struct mprr_map *map, int error, unsigned int argc, char
 static struct mprr_group *find_group(const struct mprr_map *map, const char *word)
 {
 	unsigned int nr;
-	char dummy;
 
-	/* The same grammar as in the table: decimal, nothing behind it. */
-	if (sscanf(word, "%u%c", &nr, &dummy) != 1 || !nr || nr > map->nr_groups)
+	if (mprr_read_uint(word, &nr) || !nr || nr > map->nr_groups)
 		return NULL;
 	return map->groups[nr - 1];
 }

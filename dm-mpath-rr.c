@@ -58,14 +58,6 @@ static void end_io(struct mprr_io *io)
 	mprr_inflight_end(io->path);
 }
 
-static void skip_path(struct mprr_path *path)
-{
-	const struct mprr_selector_type *ps = path->group->ps_type;
-
-	if (ps->skip)
-		ps->skip(path);
-}
-
 static void give_back(struct mprr_path *path)
 {
 	const struct mprr_selector_type *ps = path->group->ps_type;
@@ -78,50 +70,45 @@ static void give_back(struct mprr_path *path)
 static struct request *alloc_clone(struct mprr_path *path, struct request *rq)
 {
 	struct request_queue *q = mprr_path_queue(path);
-	struct request *clone;
+	struct request *clone = NULL;
 
-	/* The clone must not be merged: dm-rq completes it as a whole. */
-	clone = blk_mq_alloc_request(q, rq->cmd_flags | REQ_NOMERGE, BLK_MQ_REQ_NOWAIT);
-	if (!IS_ERR(clone))
-		return clone;
+	if (!mprr_path_lld_busy(path)) {
+		/* The clone must not be merged: dm-rq completes it as a whole. */
+		clone = blk_mq_alloc_request(q, rq->cmd_flags | REQ_NOMERGE,
+					     BLK_MQ_REQ_NOWAIT);
+		if (!IS_ERR(clone))
+			return clone;
+	}
 
 	/* The choice did not count: nothing was sent. */
 	give_back(path);
-	if (blk_queue_dying(q))
+	if (clone && blk_queue_dying(q))
 		mprr_path_fail(path);
 	else
 		mprr_inflight_refused(path);
-	skip_path(path);
 	return NULL;
 }
 
 /*
- * Find a path of the group that takes the request.  Each path without a free
- * tag is left out of the next choice, or skipped when nothing of this map is in
- * flight on it; so that all are tried, and trying several is the exception.
+ * Find a path of the group that takes the request.  A path that cannot, and has
+ * requests of this map in flight, is left out of later choices until one of
+ * them completes; so trying several paths is the exception.
  */
 static struct request *clone_on_group(struct mprr_group *group, struct request *rq,
 				      size_t nr_bytes, struct mprr_path **chosen)
 {
+	const struct mprr_selector_type *ps = group->ps_type;
+	struct mprr_path *path = ps->select(group, nr_bytes);
 	unsigned int tries;
 
-	for (tries = 0; tries < group->nr_paths; tries++) {
-		struct mprr_path *path = group->ps_type->select(group, nr_bytes);
-		struct request *clone;
+	for (tries = 0; path && tries < group->nr_paths; tries++) {
+		struct request *clone = alloc_clone(path, rq);
 
-		if (!path)
-			return NULL;
-		if (mprr_path_lld_busy(path)) {
-			give_back(path);
-			mprr_inflight_refused(path);
-			skip_path(path);
-			continue;
-		}
-		clone = alloc_clone(path, rq);
 		if (clone) {
 			*chosen = path;
 			return clone;
 		}
+		path = ps->another(path, nr_bytes);
 	}
 	return NULL;
 }

@@ -23,8 +23,9 @@
 #include <linux/bitops.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/ctype.h>
 #include <linux/device-mapper.h>
-#include <linux/list.h>
+#include <linux/kernel.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -196,6 +197,20 @@ static inline struct request_queue *mprr_path_queue(const struct mprr_path *path
 static inline const char *mprr_map_name(const struct mprr_map *map)
 {
 	return dm_table_device_name(map->ti->table);
+}
+
+/**
+ * mprr_read_uint - read a word that must be an unsigned decimal number
+ * @word: the word
+ * @value: where the number goes
+ *
+ * No sign, nothing behind the digits, nothing that does not fit 32 bits.
+ *
+ * Return: 0 or -EINVAL.
+ */
+static inline int mprr_read_uint(const char *word, unsigned int *value)
+{
+	return isdigit(*word) && !kstrtouint(word, 10, value) ? 0 : -EINVAL;
 }
 
 /* dm-mpath-rr.c: for all work but pg_init; never blocked by I/O */

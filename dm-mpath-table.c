@@ -44,23 +44,23 @@ static int refuse(struct parse *p, int error, const char *word, const char *text
 	return error;
 }
 
-static int read_count(struct parse *p, unsigned int max, char *text, unsigned int *value)
+static int read_number(struct parse *p, unsigned int min, unsigned int max,
+		       const char *text, unsigned int *value)
 {
-	struct dm_arg arg = { 0, max, text };
 	const char *word = next_word(p, 0);
-	char *ignored;
 
-	if (dm_read_arg(&arg, &p->words, value, &ignored))
+	if (mprr_read_uint(word, value) || *value < min || *value > max)
 		return refuse(p, -EINVAL, word, text);
+	dm_shift_arg(&p->words);
 	return 0;
 }
 
 /* Read a count of words that must still be there. */
-static int read_word_count(struct parse *p, unsigned int max, char *text,
+static int read_word_count(struct parse *p, unsigned int max, const char *text,
 			   unsigned int *value)
 {
 	const char *word = next_word(p, 0);
-	int r = read_count(p, max, text, value);
+	int r = read_number(p, 0, max, text, value);
 
 	if (!r && *value > p->words.argc)
 		r = refuse(p, -EINVAL, word, text);
@@ -78,16 +78,12 @@ static void remember_feature(struct mprr_map *map, enum mprr_feature feature)
 }
 
 static int read_feature_value(struct parse *p, unsigned int *left, unsigned int min,
-			      unsigned int max, char *text, unsigned int *value)
+			      unsigned int max, const char *text, unsigned int *value)
 {
-	struct dm_arg arg = { min, max, text };
-	const char *word = *left ? next_word(p, 0) : "(end of features)";
-	char *ignored;
-
-	if (!*left || dm_read_arg(&arg, &p->words, value, &ignored))
-		return refuse(p, -EINVAL, word, text);
+	if (!*left)
+		return refuse(p, -EINVAL, "(end of features)", text);
 	(*left)--;
-	return 0;
+	return read_number(p, min, max, text, value);
 }
 
 static int parse_queue_mode(struct parse *p, unsigned int *left)
@@ -323,7 +319,6 @@ static int parse_group(struct parse *p, unsigned int index)
 	struct mprr_map *map = p->map;
 	unsigned int nr_paths, nr_words, i;
 	struct mprr_group *group;
-	const char *word;
 	int r;
 
 	group = kzalloc(sizeof(*group), GFP_KERNEL);
@@ -337,14 +332,10 @@ static int parse_group(struct parse *p, unsigned int index)
 	if (r)
 		return r;
 
-	word = next_word(p, 0);
-	r = read_count(p, MPRR_MAX_PATHS, "number of paths must be 1..1024", &nr_paths);
-	if (r)
-		return r;
-	if (!nr_paths)
-		return refuse(p, -EINVAL, word, "number of paths must be 1..1024");
-	r = read_count(p, MPRR_MAX_WORDS, "number of selector words per path must be 0..1024",
-		       &nr_words);
+	r = read_number(p, 1, MPRR_MAX_PATHS, "number of paths must be 1..1024", &nr_paths);
+	if (!r)
+		r = read_number(p, 0, MPRR_MAX_WORDS,
+				"number of selector words per path must be 0..1024", &nr_words);
 	if (!r)
 		r = alloc_paths(p, group, nr_paths);
 	for (i = 0; !r && i < nr_paths; i++)
@@ -359,11 +350,11 @@ static int parse_groups(struct parse *p)
 	const char *word;
 	int r;
 
-	r = read_count(p, MPRR_MAX_GROUPS, "number of path groups must be 0..1024", &nr);
+	r = read_number(p, 0, MPRR_MAX_GROUPS, "number of path groups must be 0..1024", &nr);
 	if (r)
 		return r;
 	word = next_word(p, 0);
-	r = read_count(p, MPRR_MAX_GROUPS, "initial path group must be 0..1024", &init);
+	r = read_number(p, 0, MPRR_MAX_GROUPS, "initial path group must be 0..1024", &init);
 	if (r)
 		return r;
 	if (!nr != !init)

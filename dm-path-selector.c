@@ -93,7 +93,7 @@ int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **
 	unsigned int i;
 
 	for (i = 0; i < argc; i++) {
-		if (kstrtouint(argv[i], 10, &path->ps_words[i])) {
+		if (mprr_read_uint(argv[i], &path->ps_words[i])) {
 			*error = i ? "relative throughput must be a number 0..100" :
 				     "repeat count must be an unsigned number";
 			*bad = i;
@@ -101,6 +101,25 @@ int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **
 		}
 	}
 	return 0;
+}
+
+/**
+ * mprr_selector_next - the next usable path in table order
+ * @path: the path that could not take the request
+ * @nr_bytes: unused
+ *
+ * The operation another of selectors that choose by load: the path that did
+ * not take the request may still look like the best one.
+ *
+ * Context: any, no lock needed.
+ * Return: the path, @path itself if it is the only one, NULL if none is usable.
+ */
+struct mprr_path *mprr_selector_next(struct mprr_path *path, size_t nr_bytes)
+{
+	struct mprr_group *group = path->group;
+	unsigned int i = mprr_group_next_usable(group, next_index(group, path->index));
+
+	return i < group->nr_paths ? group->paths[i] : NULL;
 }
 
 /* How many candidates a load-aware selector compares; bounds its cost. */
@@ -173,15 +192,16 @@ static struct mprr_path *rr_select(struct mprr_group *group, size_t nr_bytes)
 	return group->paths[index];
 }
 
-static void rr_skip(struct mprr_path *path)
+/* A path that cannot take its request ends its run. */
+static struct mprr_path *rr_another(struct mprr_path *path, size_t nr_bytes)
 {
 	struct mprr_group *group = path->group;
 	s64 turn = atomic64_read(&group->ps_state);
 
-	do {
-		if (turn_index(turn) != path->index || !turn_left(turn))
-			return;
-	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(path->index, 0)));
+	while (turn_index(turn) == path->index && turn_left(turn) &&
+	       !atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(path->index, 0)))
+		;
+	return rr_select(group, nr_bytes);
 }
 
 static void rr_give_back(struct mprr_path *path)
@@ -223,7 +243,7 @@ const struct mprr_selector_type mprr_round_robin = {
 	.info_args	= 0,
 	.add_path	= rr_add_path,
 	.select		= rr_select,
-	.skip		= rr_skip,
+	.another	= rr_another,
 	.give_back	= rr_give_back,
 	.emit_path	= rr_emit_path,
 };

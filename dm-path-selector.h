@@ -29,8 +29,10 @@
  * @select: choose a usable path for a request of so many bytes.
  *	*Context:* any, no lock needed.
  *	*Return:* the path, or NULL when none is usable.
- * @skip: optional; the path just selected cannot take the request, choose
- *	another one the next time.  *Context:* any.
+ * @another: the given path was chosen but cannot take the request: choose
+ *	another usable one, so that as many calls as there are paths ask each.
+ *	*Context:* any, no lock needed.
+ *	*Return:* the path, or NULL when none is usable.
  * @give_back: optional; the request just selected for was not sent: forget it.
  *	*Context:* any.
  * @start_io: optional; the path takes so many bytes.  *Context:* any.
@@ -47,7 +49,7 @@ struct mprr_selector_type {
 	int (*add_path)(struct mprr_path *path, unsigned int argc, char **argv,
 			const char **error, unsigned int *bad);
 	struct mprr_path *(*select)(struct mprr_group *group, size_t nr_bytes);
-	void (*skip)(struct mprr_path *path);
+	struct mprr_path *(*another)(struct mprr_path *path, size_t nr_bytes);
 	void (*give_back)(struct mprr_path *path);
 	void (*start_io)(struct mprr_path *path, size_t nr_bytes);
 	void (*end_io)(struct mprr_path *path, size_t nr_bytes);
@@ -64,6 +66,7 @@ void mprr_selector_init(struct mprr_group *group);
 int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **argv,
 			      const char **error, unsigned int *bad);
 unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int start);
+struct mprr_path *mprr_selector_next(struct mprr_path *path, size_t nr_bytes);
 struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,
 				      bool (*less)(const struct mprr_path *a,
 						   const struct mprr_path *b,

@@ -55,5 +55,6 @@ const struct mprr_selector_type mprr_queue_length = {
 	.info_args	= 1,
 	.add_path	= ql_add_path,
 	.select		= ql_select,
+	.another	= mprr_selector_next,
 	.emit_path	= ql_emit_path,
 };

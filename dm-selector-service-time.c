@@ -91,6 +91,7 @@ const struct mprr_selector_type mprr_service_time = {
 	.info_args	= 2,
 	.add_path	= st_add_path,
 	.select		= st_select,
+	.another	= mprr_selector_next,
 	.start_io	= st_start_io,
 	.end_io		= st_end_io,
 	.emit_path	= st_emit_path,

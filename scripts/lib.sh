@@ -41,11 +41,17 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 # 10 s how long already, and at the end how long it took or the last lines of LOG.
 progress()
 {
-	local what=$1 log=$2 start=$SECONDS pid rc=0
+	local what=$1 log=$2
 	shift 2
 	note "$what ..."
 	"$@" >"$log" 2>&1 </dev/null &
-	pid=$!
+	await "$what" "$log" "$!"
+}
+
+# await WHAT LOG PID: the second half of progress, for a job that was started before
+await()
+{
+	local what=$1 log=$2 pid=$3 start=$SECONDS rc=0
 	until wait_until 10 gone "$pid"; do note "$what ... $((SECONDS - start)) s"; done
 	wait "$pid" || rc=$?
 	if [ "$rc" != 0 ]; then

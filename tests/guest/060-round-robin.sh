@@ -88,27 +88,76 @@ for d in "$A" "$B" "$C" "$D"; do
 done
 rm_map
 
-# ---- a full path is passed over: first its LUN queue depth, then its tags ----
-# A's only slot is taken by a raw read of 30 s; reads of the map must not wait for it.
+# ---- a LUN that is full is passed over ----
+# Every command takes 0.1 s, A takes one at a time and somebody else always has 8 for it.
 echo 1 >"$(scsi_dir "${DISK[0]}")/queue_depth"
 mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
-echo 7500 >$SDEB/delay
-spawn "$HELPER" io "/dev/${DISK[0]}" read 0 4096
-slow=$SPAWNED
-busy_is() { [ "$(in_flight "${DISK[0]}")" -ge "$1" ]; }
-wait_until 5 "path A is full (queue depth 1)" busy_is 1
-echo 1 >$SDEB/delay
-trace_start "${NUM[@]}"
-spawn "$HELPER" reads $DEV 40
-ends 2 "40 reads end while A is full" "$SPAWNED" 'ok done=40'
-trace_stop >"$MPRR_TMP/trace"
-expect_ok "A was full all the time" alive "$slow"
-is "$(awk '{print $1}' "$MPRR_TMP/trace" | sort | uniq -c | xargs)" "40 $B" "all went to B"
+echo 25 >$SDEB/delay
+spawn fio --name=other --filename="/dev/${DISK[0]}" --direct=1 --ioengine=libaio --rw=randread --bs=8k \
+	--iodepth=8 --time_based --runtime=3600 --size=32m --output="$MPRR_TMP/fio.other"
+other=$SPAWNED
+in_flight_is() { [ "$(in_flight "$1")" -ge "$2" ]; }
+wait_until 10 "path A is full (queue depth 1, somebody else has 8 requests for it)" in_flight_is "${DISK[0]}" 1
+trace_start "$A" "$B"
+is "$(reads 20)" "ok done=20 errors=0" "20 reads end while A is full"
+n=$(trace_stop | awk -v b="$B" '$1 == b' | wc -l)
+between "$n" 15 20 "nearly all of them went to B"
 is "$(path_state "$A") $(path_fails "$A")" "A 0" "a full path is not a failed path"
-ends 40 "the slow read ends" "$slow" ok
-trace_start "${NUM[@]}"
+kill "$other"
+ends 10 "the other user ends" "$other" ''
+wait_for 5 idle
+echo 1 >$SDEB/delay
+trace_start "$A" "$B"
 reads 20 >/dev/null
 is "$(trace_stop | awk '{n[$1]++} END {for (d in n) print n[d]}' | xargs)" "10 10" \
 	"A is used again when it is free"
+rm_map
+
+# ---- a path without a free tag is passed over ----
+# Loop disks; A's storage needs 60 s for a read and all its tags are taken.
+modprobe dm_delay
+truncate -s 32M "$MPRR_TMP/back"
+loop_up "$MPRR_TMP/back"
+store=$LOOP
+dmsetup create mprrslow --table "0 65536 delay /dev/$store 0 60000"
+loop_up /dev/mapper/mprrslow
+slow=$LOOP
+loop_up "$MPRR_TMP/back"
+fast=$LOOP
+echo none >"/sys/block/$slow/queue/scheduler"
+echo 4 >"/sys/block/$slow/queue/nr_requests"
+A=$(devno "$slow") B=$(devno "$fast")
+LEN=65536 mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
+for i in 0 1 2 3 4 5; do spawn "$HELPER" io "/dev/$slow" read $((i * 65536)) 4096; done
+wait_until 5 "all 4 tags of path A are taken" in_flight_is "$slow" 4
+trace_start "$A" "$B"
+spawn "$HELPER" reads $DEV 40
+ends 1 "40 reads end at once" "$SPAWNED" '^ok done=40'
+is "$(trace_stop | awk '{print $1}' | sort | uniq -c | xargs)" "40 $B" "all went to B"
+expect_ok "A was full all the time" in_flight_is "$slow" 4
+is "$(path_state "$A") $(path_fails "$A")" "A 0" "a path without a tag is not a failed path"
+rm_map
+
+# The same for the selectors that compare loads: B takes 0.1 s a read; 40 reads, 8 at a
+# time, are 0.5 s if they go to B side by side, 4 s if each waits for the one before.
+if in_kernel; then skip "side by side on B" "the in-kernel target does not try a second path"; else
+	dmsetup create mprrfast --table "0 65536 delay /dev/$store 0 100"
+	loop_up --direct-io=on /dev/mapper/mprrfast
+	B=$(devno "$LOOP")
+	for selector in round-robin queue-length service-time; do
+		LEN=65536 mk_map "0 0 1 1 $selector 0 2 0 $A $B"
+		expect_ok "$selector: 40 reads, 8 at a time, A full" fio --name=p --filename=$DEV --direct=1 \
+			--ioengine=libaio --iodepth=8 --rw=randread --bs=4k --io_size=160k --size=32m \
+			--output="$MPRR_TMP/fio.p"
+		ms=$(sed -n 's/.*run=\([0-9]*\)-.*/\1/p' "$MPRR_TMP/fio.p")
+		between "${ms:-99999}" 1 2500 "$selector: they went to B side by side (ms)"
+		rm_map
+	done
+	expect_ok "A was full all the time" in_flight_is "$slow" 4
+fi
+# let the slow reads end now, or the runner cannot remove the loop disk
+dmsetup suspend --nolockfs mprrslow
+dmsetup load mprrslow --table "0 65536 linear /dev/$store 0"
+dmsetup resume mprrslow
 
 done_testing

@@ -15,7 +15,7 @@ dm=$(dm_name) sd=${DISK[0]}
 for attr in logical_block_size physical_block_size minimum_io_size optimal_io_size hw_sector_size \
 	max_hw_sectors_kb max_sectors_kb max_segments max_segment_size max_discard_segments \
 	discard_granularity discard_max_bytes write_zeroes_max_bytes rotational write_cache fua \
-	stable_writes dma_alignment zoned; do
+	stable_writes zoned; do
 	[ -e /sys/block/"$sd"/queue/$attr ] || continue
 	is "$(queue $attr "$dm")" "$(queue $attr "$sd")" "limit $attr is the paths'"
 done

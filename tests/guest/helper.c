@@ -211,7 +211,7 @@ static int do_io(const char *dev, const char *op, uint64_t off, uint64_t len)
 	ssize_t n = 0;
 	void *buf;
 	size_t room = len && len < IOBUF ? len : IOBUF;
-	int err = 0;
+	int err = 0, moves = 0;
 
 	if (fd < 0) {
 		printf("open:%s\n", errname(errno));
@@ -222,9 +222,11 @@ static int do_io(const char *dev, const char *op, uint64_t off, uint64_t len)
 	if (posix_memalign(&buf, 4096, room))
 		return 2;
 	memset(buf, 0x5a, room);
-	if (!strcmp(op, "read") || !strcmp(op, "bread"))
+	if (rdonly || direct || !strcmp(op, "bwrite"))
+		moves = 1;
+	if (rdonly)
 		n = pread(fd, buf, len, off);
-	else if (!strcmp(op, "write") || !strcmp(op, "bwrite"))
+	else if (moves)
 		n = pwrite(fd, buf, len, off);
 	else if (!strcmp(op, "discard"))
 		err = ioctl(fd, BLKDISCARD, range) ? errno : 0;
@@ -236,7 +238,7 @@ static int do_io(const char *dev, const char *op, uint64_t off, uint64_t len)
 		return usage(stderr);
 	if (n < 0)
 		err = errno;
-	else if (n && (uint64_t)n != len)
+	else if (moves && (uint64_t)n != len)
 		return puts("short"), 1;
 	if (!err && (!strcmp(op, "flush") || !strcmp(op, "bwrite")))
 		err = fsync(fd) ? errno : 0;

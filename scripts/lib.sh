@@ -37,14 +37,14 @@ wait_until()
 # gone PID: true when that process has ended
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# progress WHAT LOG COMMAND...: run something long with its output in LOG; say what runs, every
-# 10 s how long already, and at the end how long it took or the last lines of LOG.
+# progress WHAT LOG COMMAND...: run something long, contained, with its output in LOG; say what runs,
+# every 10 s how long already, and at the end how long it took or the last lines of LOG.
 progress()
 {
 	local what=$1 log=$2
 	shift 2
 	note "$what ..."
-	"$@" >"$log" 2>&1 </dev/null &
+	"${contained[@]}" "$@" >"$log" 2>&1 </dev/null &
 	await "$what" "$log" "$!"
 }
 
@@ -68,6 +68,19 @@ await()
 # with this script, however it ends: nothing stays mounted and nothing keeps running.
 contained=(setpriv --pdeathsig KILL
 	unshare --mount --propagation private --pid --fork --kill-child --mount-proc --)
+
+# --- locks ---
+
+# Locks the lab for this script until it ends (descriptor 9): shared to use roots and images,
+# exclusive to replace them.
+lock_lab() # -s|-x
+{
+	exec 9>"$mprr_lab/lock"
+	if ! flock -n "$1" 9; then
+		note "waiting for other users of $mprr_lab"
+		flock "$1" 9
+	fi
+}
 
 # --- the host ---
 

@@ -94,7 +94,7 @@ guest panic -- <<-END &
 	$lies
 	echo c >/proc/sysrq-trigger
 END
-guest hang --timeout 100 -- <<-END
+guest hang --timeout 80 -- <<-END
 	$lies
 	echo waiting
 	sleep infinity
@@ -104,7 +104,7 @@ check "a panic is no success" status_is panic 125
 check "and is told" has panic.err 'no verdict: the guest died or hung'
 check "with the reason" has panic.err 'Kernel panic - not syncing'
 check "a hang is no success" status_is hang 124
-check "and is told" has hang.err 'guest timed out after 100 s'
+check "and is told" has hang.err 'guest timed out after 80 s'
 
 # Killed in the middle, it leaves neither the emulator nor a mount.
 "$vm" run --results "$work/killed" "$kernel" "$vm" >/dev/null 2>&1 </dev/null &

@@ -16,6 +16,7 @@
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
 #include <linux/dm-ioctl.h>
+#include <linux/slab.h>
 
 #include "mprr-config.h"
 
@@ -63,6 +64,8 @@ static inline void dm_path_uevent(enum dm_uevent_type type, struct dm_target *ti
  * The kernel's own list of verdicts of the device, plus two that came later
  * and are not in it: an ill-formed request (since 6.10) and a command that ran
  * past its duration limit (since 6.5).
+ *
+ * Return: true if it may.
  */
 static inline bool mprr_sts_is_path_fault(blk_status_t status)
 {
@@ -77,9 +80,9 @@ static inline bool mprr_sts_is_path_fault(blk_status_t status)
 	return blk_path_error(status);
 }
 
-/* Lock annotations on fields: since 7.1; remove when the floor is above that. */
-#ifndef __guarded_by
-#define __guarded_by(lock)
+/* Typed allocation: since 7.0, and where it was carried back. */
+#ifndef kzalloc_obj
+#define kzalloc_obj(obj)	kzalloc(sizeof(obj), GFP_KERNEL)
 #endif
 
 /**
@@ -122,8 +125,9 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 		       unsigned int cmd, bool *forward);
 
 /*
- * The command and the forward flag came in 6.16; before, the target could not
- * see the command and every ioctl was forwarded.
+ * mprr_prepare_ioctl() with the running kernel's signature.  The command and the
+ * forward flag came in 6.16; before, the target could not see the command and
+ * every ioctl was forwarded.
  */
 #ifdef MPRR_HAVE_PREPARE_IOCTL_CMD
 static inline int mprr_prepare_ioctl_op(struct dm_target *ti, struct block_device **bdev,

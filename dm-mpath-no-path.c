@@ -31,6 +31,7 @@ MODULE_PARM_DESC(queue_if_no_path_timeout_secs,
  * @map: the map
  *
  * Context: any, lockless.
+ * Return: true if it waits.
  */
 bool mprr_must_queue(const struct mprr_map *map)
 {

@@ -15,7 +15,7 @@
  * exactly once, in mprr_rq_end_io() or, for a clone that the path did not take,
  * in mprr_release_clone_rq() with a map context.
  *
- * dm-rq calls BUG() for a result that it does not know: only the DM_MAPIO_*
+ * dm-rq stops the machine at a result that it does not know: only the DM_MAPIO_*
  * and DM_ENDIO_* values named here may leave these functions.
  */
 
@@ -58,14 +58,6 @@ static void end_io(struct mprr_io *io)
 	mprr_inflight_end(io->path);
 }
 
-static void give_back(struct mprr_path *path)
-{
-	const struct mprr_selector_type *ps = path->group->ps_type;
-
-	if (ps->give_back)
-		ps->give_back(path);
-}
-
 /* A clone on this path, or NULL if the path cannot take one now. */
 static struct request *alloc_clone(struct mprr_path *path, struct request *rq)
 {
@@ -80,8 +72,6 @@ static struct request *alloc_clone(struct mprr_path *path, struct request *rq)
 			return clone;
 	}
 
-	/* The choice did not count: nothing was sent. */
-	give_back(path);
 	if (clone && blk_queue_dying(q))
 		mprr_path_fail(path);
 	else
@@ -147,11 +137,13 @@ static void mprr_release_clone_rq(struct request *clone, union map_info *info)
 {
 	if (info) {
 		struct mprr_io *io = get_io(info);
+		const struct mprr_selector_type *ps = io->path->group->ps_type;
 
-		/* The path did not take the clone: undo the choice. */
-		give_back(io->path);
+		/* The path did not take the clone. */
 		end_io(io);
 		mprr_inflight_refused(io->path);
+		if (ps->pass)
+			ps->pass(io->path);
 	}
 	blk_mq_free_request(clone);
 }
@@ -321,6 +313,7 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 		       unsigned int cmd, bool *forward)
 {
 	struct mprr_map *map = ti->private;
+	const struct mprr_selector_type *ps;
 	struct mprr_group *group;
 	struct mprr_path *path;
 
@@ -335,12 +328,12 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 	if (mprr_pg_init_pending(map) && mprr_pg_init_start(map))
 		return -ENOTCONN;
 
-	path = group->ps_type->select(group, 0);
-	/* An ioctl is no request of a run. */
-	if (path)
-		give_back(path);
-	else
+	ps = group->ps_type;
+	path = ps->select(group, 0);
+	if (!path)
 		path = any_path(group);
+	else if (ps->give_back)
+		ps->give_back(path);	/* an ioctl is no request of a run */
 
 	*bdev = path->dev->bdev;
 	/* Not the whole device: DM asks for CAP_SYS_RAWIO. */

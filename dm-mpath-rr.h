@@ -78,8 +78,8 @@ struct mprr_path {
 	atomic_t in_flight;
 	atomic_t ps_load;
 
-	bool active __guarded_by(&group->map->lock);
-	unsigned int fail_count __guarded_by(&group->map->lock);
+	bool active;
+	unsigned int fail_count;
 
 	struct delayed_work pg_init_work;
 };
@@ -97,7 +97,7 @@ struct mprr_path {
  * @open: bit per path, set while the path can take a request; atomic bit
  *	operations only, owned by dm-rq-merge.c
  * @nr_active: bits set in @active; written under &mprr_map.lock, read locklessly
- * @bypassed: chosen only if no other group has a path
+ * @bypassed: chosen only if no other group has a path; under &mprr_map.lock
  */
 struct mprr_group {
 	struct mprr_map *map;
@@ -110,7 +110,7 @@ struct mprr_group {
 	unsigned long *active;
 	unsigned long *open;
 	unsigned int nr_active;
-	bool bypassed __guarded_by(&map->lock);
+	bool bypassed;
 };
 
 /* Bits of mprr_map.flags; changed under mprr_map.lock unless said otherwise. */
@@ -148,10 +148,10 @@ enum mprr_feature {
  * @pg_init_retries: how often an activation is tried again; constant
  * @pg_init_delay_ms: pause before a delayed activation; constant
  * @lock: see docs/design.md; irqsave, taken from any context
- * @next_group: preferred at the next choice, or NULL
+ * @next_group: preferred at the next choice, or NULL; under @lock
  * @nr_valid_paths: active paths in all groups; read locklessly
  * @pg_init_in_progress: activations queued or running; written under @lock
- * @pg_init_count: activations of the current group so far
+ * @pg_init_count: activations of the current group so far; under @lock
  * @pg_init_wait: woken when the last activation is done
  * @message_mutex: one message or suspend at a time
  * @event_work: tells user space that something changed
@@ -172,10 +172,10 @@ struct mprr_map {
 	unsigned int pg_init_delay_ms;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
-	struct mprr_group *next_group __guarded_by(&lock);
+	struct mprr_group *next_group;
 	unsigned int nr_valid_paths;
 	unsigned int pg_init_in_progress;
-	unsigned int pg_init_count __guarded_by(&lock);
+	unsigned int pg_init_count;
 	wait_queue_head_t pg_init_wait;
 
 	struct mutex message_mutex;	/* one message or suspend at a time */
@@ -189,11 +189,23 @@ struct mprr_io {
 	size_t nr_bytes;
 };
 
+/**
+ * mprr_path_queue - the request queue that clones for a path are inserted into
+ * @path: the path
+ *
+ * Return: the queue; it exists as long as the path does, even if it is dying.
+ */
 static inline struct request_queue *mprr_path_queue(const struct mprr_path *path)
 {
 	return bdev_get_queue(path->dev->bdev);
 }
 
+/**
+ * mprr_map_name - how messages in the log call a map
+ * @map: the map
+ *
+ * Return: "major:minor" of its device.
+ */
 static inline const char *mprr_map_name(const struct mprr_map *map)
 {
 	return dm_table_device_name(map->ti->table);
@@ -261,6 +273,7 @@ void mprr_pg_init_wq_exit(void);
  *
  * Context: any; lockless.  A stale answer is harmless: whoever acts on it
  * takes the lock and looks again.
+ * Return: true if it must.
  */
 static inline bool mprr_pg_init_pending(const struct mprr_map *map)
 {
@@ -272,6 +285,7 @@ static inline bool mprr_pg_init_pending(const struct mprr_map *map)
  * @map: the map
  *
  * Context: any; lockless.
+ * Return: true if it is.
  */
 static inline bool mprr_pg_init_running(const struct mprr_map *map)
 {

@@ -251,7 +251,7 @@ static int parse_path(struct parse *p, struct mprr_group *group, unsigned int in
 			      "each path needs a device and all its selector words");
 	name = dm_shift_arg(&p->words);
 
-	path = kzalloc(sizeof(*path), GFP_KERNEL);
+	path = kzalloc_obj(*path);
 	if (!path)
 		return refuse(p, -ENOMEM, name, "no memory for a path");
 	path->group = group;
@@ -321,7 +321,7 @@ static int parse_group(struct parse *p, unsigned int index)
 	struct mprr_group *group;
 	int r;
 
-	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	group = kzalloc_obj(*group);
 	if (!group)
 		return refuse(p, -ENOMEM, next_word(p, 0), "no memory for a path group");
 	group->map = map;
@@ -390,7 +390,7 @@ static void event_work(struct work_struct *work)
 
 static struct mprr_map *create_map(struct dm_target *ti)
 {
-	struct mprr_map *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct mprr_map *map = kzalloc_obj(*map);
 
 	if (!map)
 		return NULL;

@@ -11,8 +11,7 @@
  * with 2 paths and with 1024.
  *
  * A run ends early when its path fails or cannot take a request (a full path
- * must not keep the others idle).  A request that was chosen for but then
- * handed back does not count.
+ * must not keep the others idle).
  *
  * Called from the request path, from completion (softirq) and, for status, with
  * interrupts off; must never sleep.
@@ -192,8 +191,7 @@ static struct mprr_path *rr_select(struct mprr_group *group, size_t nr_bytes)
 	return group->paths[index];
 }
 
-/* A path that cannot take its request ends its run. */
-static struct mprr_path *rr_another(struct mprr_path *path, size_t nr_bytes)
+static void rr_pass(struct mprr_path *path)
 {
 	struct mprr_group *group = path->group;
 	s64 turn = atomic64_read(&group->ps_state);
@@ -201,7 +199,12 @@ static struct mprr_path *rr_another(struct mprr_path *path, size_t nr_bytes)
 	while (turn_index(turn) == path->index && turn_left(turn) &&
 	       !atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(path->index, 0)))
 		;
-	return rr_select(group, nr_bytes);
+}
+
+static struct mprr_path *rr_another(struct mprr_path *path, size_t nr_bytes)
+{
+	rr_pass(path);
+	return rr_select(path->group, nr_bytes);
 }
 
 static void rr_give_back(struct mprr_path *path)
@@ -244,6 +247,7 @@ const struct mprr_selector_type mprr_round_robin = {
 	.add_path	= rr_add_path,
 	.select		= rr_select,
 	.another	= rr_another,
+	.pass		= rr_pass,
 	.give_back	= rr_give_back,
 	.emit_path	= rr_emit_path,
 };

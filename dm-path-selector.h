@@ -23,23 +23,25 @@
  * @table_args: how many words @emit_path writes for TABLE status
  * @info_args: how many words @emit_path writes for INFO status
  * @add_path: parse the path's words into &mprr_path.ps_words.
- *	*Context:* constructor, may sleep.
- *	*Return:* 0, or -EINVAL with a text in @error and the index of the wrong
+ *	Called by the constructor, may sleep.
+ *	Returns 0, or -EINVAL with a text in @error and the index of the wrong
  *	word in @bad.
  * @select: choose a usable path for a request of so many bytes.
- *	*Context:* any, no lock needed.
- *	*Return:* the path, or NULL when none is usable.
+ *	Any context, no lock needed.
+ *	Returns the path, or NULL when none is usable.
  * @another: the given path was chosen but cannot take the request: choose
  *	another usable one, so that as many calls as there are paths ask each.
- *	*Context:* any, no lock needed.
- *	*Return:* the path, or NULL when none is usable.
- * @give_back: optional; the request just selected for was not sent: forget it.
- *	*Context:* any.
- * @start_io: optional; the path takes so many bytes.  *Context:* any.
- * @end_io: optional; exact counterpart of @start_io.  *Context:* any.
+ *	Any context, no lock needed.
+ *	Returns the path, or NULL when none is usable.
+ * @pass: optional; the given path was chosen but did not take the request:
+ *	another one has the turn.  Any context.
+ * @give_back: optional; the path just selected is not used after all: forget it.
+ *	Any context.
+ * @start_io: optional; the path takes so many bytes.  Any context.
+ * @end_io: optional; exact counterpart of @start_io.  Any context.
  * @emit_path: write the path's status words, each followed by one space.
- *	*Context:* &mprr_map.lock held, interrupts off.
- *	*Return:* characters written, as scnprintf counts them.
+ *	&mprr_map.lock is held and interrupts are off.
+ *	Returns characters written, as scnprintf counts them.
  */
 struct mprr_selector_type {
 	const char *name;
@@ -50,6 +52,7 @@ struct mprr_selector_type {
 			const char **error, unsigned int *bad);
 	struct mprr_path *(*select)(struct mprr_group *group, size_t nr_bytes);
 	struct mprr_path *(*another)(struct mprr_path *path, size_t nr_bytes);
+	void (*pass)(struct mprr_path *path);
 	void (*give_back)(struct mprr_path *path);
 	void (*start_io)(struct mprr_path *path, size_t nr_bytes);
 	void (*end_io)(struct mprr_path *path, size_t nr_bytes);

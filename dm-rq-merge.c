@@ -135,6 +135,7 @@ bool mprr_inflight_refused(struct mprr_path *path)
  * needs a completion that ends it.
  *
  * Context: any.
+ * Return: true if it does.
  */
 bool mprr_path_lld_busy(const struct mprr_path *path)
 {

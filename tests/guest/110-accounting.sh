@@ -29,9 +29,9 @@ even() {
 
 # loads: verified writes, deep queue, then small random reads
 loads() {
-	fio_ok "$1: verified writes" --size=6m --numjobs=2 --offset_increment=16m --iodepth=16
+	fio_ok "$1: verified writes" --size=3m --numjobs=2 --offset_increment=16m --iodepth=16
 	fio --name=r --filename=$DEV --direct=1 --ioengine=libaio --iodepth=32 --numjobs=2 --rw=randrw \
-		--bs=4k --io_size=2m --size=16m --offset=32m --output="$MPRR_TMP/fio.r" || fail "$1: fio" "$(fio_diag r)"
+		--bs=4k --io_size=1m --size=16m --offset=32m --output="$MPRR_TMP/fio.r" || fail "$1: fio" "$(fio_diag r)"
 }
 
 # all DESC: every selector over the two paths that are there
@@ -80,7 +80,7 @@ loads "host busy"
 echo 0 >$SDEB/opts
 echo 0 >$SDEB/every_nth
 counters "host busy" "0 0"
-spawn fio_verify churn --size=16m --iodepth=32
+spawn fio_verify churn --size=12m --iodepth=32
 churn=$SPAWNED
 n=0
 while alive "$churn" && [ $n -lt 100 ]; do

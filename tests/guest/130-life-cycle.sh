@@ -51,13 +51,15 @@ times 8 "noflush suspend and resume under load" noflush_suspend
 times 4 "load and resume, as multipathd does" load_resume "1 queue_if_no_path $TWO"
 times 3 "reload to queue-length" reload_map "1 queue_if_no_path 0 1 1 queue-length 0 4 1 $A 1 $B 1 $C 1 $D 1"
 times 3 "reload to service-time" reload_map "1 queue_if_no_path 0 1 1 service-time 0 4 2 $A 1 1 $B 1 1 $C 1 1 $D 1 1"
-times 3 "reload to no path and back" sh -c "true"
-reload_map "1 queue_if_no_path 0 0 0"
-reload_map "1 queue_if_no_path $TWO"
+no_path_and_back() { reload_map "1 queue_if_no_path 0 0 0" && reload_map "1 queue_if_no_path $TWO"; }
+times 3 "reload to no path and back" no_path_and_back
 times 3 "rename" rename_twice
 times 10 "all paths fail and come back" fail_all_and_back
 times 10 "groups switch, go and come" groups_round
+spawn "$HELPER" hold $DEV
+wait_for 5 grep -q ready "$MPRR_TMP/spawn.$SPAWNED"
 expect_fail "remove of the open map is refused" "[Bb]usy" dmsetup remove $MAP
+kill "$SPAWNED"
 
 # messages and reloads at the same time
 storm() { while [ ! -e "$MPRR_TMP/stop-storm" ]; do fail_all_and_back 2>/dev/null || true; groups_round 2>/dev/null || true; done; }

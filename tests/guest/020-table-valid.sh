@@ -9,15 +9,10 @@
 mod_load
 paths_up 4
 
-# What this kernel shows where the table names no handler (see interface.md section 1).
-attached=$(cat "$(scsi_dir "${DISK[0]}")/dh_state" 2>/dev/null || echo detached)
-[ "$attached" = detached ] && attached=0 || attached="1 $attached"
-if kernel_at_least 7.0; then
-	H=$attached K=$attached R=0
-else
-	H=0 K=$attached R="1 retain_attached_hw_handler"
-fi
-diag "handler attached by the kernel: $attached; shown without / with retain: $H / $K"
+# No handler is attached to fresh disks (the runner unloads scsi_dh_alua after each test).
+# The in-kernel target of 7.x accepts the retain word and forgets it.
+H=0 K=0 R="1 retain_attached_hw_handler"
+if in_kernel && kernel_at_least 7.0; then R=0; fi
 
 # fill TEXT: FILLED = TEXT without blanks around it, with the names replaced (no
 # subshell: 40 lines x 5 forks are felt under emulation)
@@ -49,6 +44,21 @@ while IFS='|' read -r desc words echoed info; do
 	fi
 done <"$(dirname "$0")/020-table-valid.tbl"
 diag "$lines lines"
+
+# ---- a handler that is attached already (the lines above have attached alua) ----
+if [ "$(cat "$(scsi_dir "${DISK[0]}")/dh_state")" = alua ]; then
+	plain="0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
+	retain="1 retain_attached_hw_handler ${plain#0 }"
+	shown() { "$HELPER" show "0 $LEN $TARGET $1" | sed -n 's/^table: \(.*\) 1 1 round-robin.*/\1/p'; }
+	if kernel_at_least 7.0; then H="0 1 alua"; else H="0 0"; fi
+	is "$(shown "$plain")" "$H" "alua attached, no handler in the table: TABLE"
+	is "$(shown "$retain")" "$R 1 alua" "alua attached, retain: TABLE names it"
+else
+	skip "an attached handler" "scsi_dh_alua does not attach here"
+fi
+rmmod scsi_debug
+rmmod scsi_dh_alua
+paths_up 4
 
 # ---- after the first I/O the group is current and queue_io is 0 ----
 mk_map "0 0 2 1 round-robin 0 2 1 $A 1 $B 1 round-robin 0 1 1 $C 1"

@@ -198,9 +198,11 @@ void mprr_path_fail(struct mprr_path *path)
 {
 	struct mprr_map *map = path->group->map;
 	unsigned long flags;
+	bool changed = false;
 
 	spin_lock_irqsave(&map->lock, flags);
 	if (path->active) {
+		changed = true;
 		set_active_locked(path, false);
 		path->fail_count++;
 		DMWARN_LIMIT("%s: failing path %s, %u valid paths left",
@@ -211,6 +213,10 @@ void mprr_path_fail(struct mprr_path *path)
 		mprr_no_path_timer_start_locked(map);
 	}
 	spin_unlock_irqrestore(&map->lock, flags);
+
+	/* Requests that waited for this path to have room may go elsewhere now. */
+	if (changed)
+		mprr_map_run_queue(map);
 }
 
 /**

@@ -28,7 +28,7 @@ MAP=$(map_names | head -n 1)
 DEV=/dev/mapper/$MAP
 wait_until 30 "the map has four paths, all usable" four_paths
 wait_until 30 "multipathd is idle" daemon_idle
-udevadm settle -t $((20 * MPRR_SLOW))
+udevadm settle -t $((20 * MPRR_SLOW)) || true
 mapfile -t DISK < <(scsi_debug_disks)
 NUM=()
 for d in "${DISK[@]}"; do NUM+=("$(devno "$d")"); done
@@ -115,7 +115,7 @@ reconfigure() {
 	reconfigured() { [ "$(daemon_says '^reconfigure: setting up paths and maps')" -gt "$before" ]; }
 	wait_until 30 "$1: multipathd takes it up" reconfigured
 	wait_until 60 "$1: and is idle again" daemon_idle
-	udevadm settle -t $((20 * MPRR_SLOW))
+	udevadm settle -t $((20 * MPRR_SLOW)) || true
 }
 
 table=$(dmsetup table "$MAP")
@@ -131,11 +131,11 @@ multipathd reload map "$MAP" >/dev/null
 one_load() { [ "$(loads)" -ge 1 ]; }
 wait_until 30 "control: a reload on demand is counted" one_load
 
-# ---- multipathd's default selector ----
-sed -i -e '/path_selector/d' -e '/rr_min_io_rq/d' /etc/multipath.conf
-reconfigure "default selector"
-service_time() { dmsetup table "$MAP" | grep -Eq ' service-time 0 4 [12] '; }
-wait_until 30 "multipathd's default, service-time 0, is loaded" service_time
+# ---- multipathd's own choice: service-time, ALUA, groups by priority ----
+sed -i -e '/^devices/,/^}/d' -e '/detect_/d' /etc/multipath.conf
+reconfigure "defaults"
+default_table() { dmsetup table "$MAP" | grep -Eq ' 1 alua .* service-time 0 [1-4] [12] '; }
+wait_until 60 "multipathd's default, service-time 0 with 1 alua, is loaded" default_table
 loads_stop
 diag "$(dmsetup table "$MAP")"
 wait_until 30 "with four usable paths" four_paths

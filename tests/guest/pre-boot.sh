@@ -12,18 +12,18 @@ END
 cat >/etc/modprobe.d/mprr-test.conf <<'END'
 options scsi_debug add_host=4 num_tgts=1 max_luns=1 per_host_store=0 vpd_use_hostno=0 dev_size_mb=64 ndelay=20000
 END
+# No ALUA at first: scsi_debug says that its third host's path is in standby, and multibus
+# would send I/O there. 200-multipathd.sh goes over to multipathd's own choice later.
 cat >/etc/multipath.conf <<'END'
 defaults {
 	find_multipaths yes
 	user_friendly_names no
-	path_grouping_policy multibus
-	detect_pgpolicy no
-	path_selector "round-robin 0"
-	rr_min_io_rq 100
 	no_path_retry queue
 	polling_interval 1
 	max_polling_interval 2
 	verbosity 3
+	detect_pgpolicy no
+	detect_prio no
 }
 blacklist {
 	device {
@@ -34,6 +34,17 @@ blacklist_exceptions {
 	device {
 		vendor "Linux"
 		product "scsi_debug"
+	}
+}
+devices {
+	device {
+		vendor "Linux"
+		product "scsi_debug"
+		path_grouping_policy multibus
+		path_selector "round-robin 0"
+		rr_min_io_rq 100
+		hardware_handler "0"
+		prio const
 	}
 }
 END

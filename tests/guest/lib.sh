@@ -10,6 +10,7 @@
 # Environment (set by `run`): TARGET, MPRR_KO, MPRR_KERNEL, MPRR_SLOW, MPRR_TMP, HELPER.
 
 set -euo pipefail
+PS4='+ ${EPOCHREALTIME: -9} '		# the log of the test (set -x) shows where time goes
 
 TARGET=${TARGET:-mpath-rr}		# mpath-rr, or multipath = the in-kernel target
 MPRR_SLOW=${MPRR_SLOW:-1}		# deadlines are multiplied with it

@@ -60,6 +60,7 @@ there() { if [ -e "$1" ]; then echo yes; else echo no; fi; }
 
 install_and_uninstall()
 {
+	local out
 	expect_ok "make install" verb install
 	snapshot installed
 	is "$(added installed | tr ' ' '\n' | grep -v '/updates$\|/\.dm-multipath-rr-created$' | xargs)" \
@@ -81,6 +82,15 @@ install_and_uninstall()
 	expect_ok "make uninstall" verb uninstall
 	snapshot after
 	same_as none after "leaves the system as it was"
+	printf 'install dm_multipath /bin/false\noptions dm-multipath queue_if_no_path_timeout_secs=5\n' \
+		>/etc/modprobe.d/foreign.conf
+	out=$(verb install)
+	like "$out" "WARNING: modprobe.d also has 'install dm_multipath /bin/false'" \
+		"make install warns of other rules for dm-multipath"
+	like "$out" "'options dm-multipath queue_if_no_path_timeout_secs=5' is for the in-kernel" \
+		"and of options for the other module"
+	rm /etc/modprobe.d/foreign.conf
+	verb uninstall >/dev/null
 	expect_ok "DESTDIR: stages without touching the system" verb install DESTDIR=/tmp/stage
 	is "$(cd /tmp/stage && find . -type f | sort | xargs)" \
 		"./etc/initramfs-tools/hooks/dm-multipath-rr .$conf .$dir/updates/.dm-multipath-rr-created .$dir/updates/dm-multipath-rr.ko" \

@@ -37,7 +37,7 @@ lint: ## checkpatch --strict, sparse, shellcheck, W=1
 	scripts/lint
 
 clean: ## remove what was built and measured; keep the guests' images
-	rm -rf build/ko build/results
+	@[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name lab -exec rm -rf {} +
 
 distclean: clean ## remove the guests' roots and images, too
 	rm -rf build

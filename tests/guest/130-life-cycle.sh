@@ -3,7 +3,7 @@
 # What: suspend, resume, reload, rename and remove under verified I/O; removal and module
 #       unload with timers, events and handler work pending; an interrupted suspend.
 # Why:  no timer, work item or request may outlive the target.
-# limit: 120
+# limit: 200
 . "$(dirname "$0")/lib.sh"
 
 mod_load
@@ -12,10 +12,11 @@ TWO="0 2 1 round-robin 0 2 1 $A 3 $B 3 round-robin 0 2 1 $C 3 $D 3"
 
 # ---- everything while verified I/O runs ----
 mk_map "1 queue_if_no_path $TWO"
+NODE=/dev/$(dm_name)	# the name under /dev/mapper is renamed below
 load_loop() {
 	local n=0
 	while [ ! -e "$MPRR_TMP/stop" ]; do
-		fio_verify load --size=12m --iodepth=16 || { echo "fio failed in round $n"; return 1; }
+		DEV=$NODE fio_verify load --size=12m --iodepth=16 || { echo "fio failed in round $n"; return 1; }
 		n=$((n + 1))
 	done
 	echo "rounds $n"
@@ -46,16 +47,16 @@ fail_all_and_back() {
 	for p in "$A" "$B" "$C" "$D"; do message "reinstate_path $p"; done
 }
 groups_round() { message "switch_group 2" && message "disable_group 2" && message "enable_group 2" && message "switch_group 1"; }
-times 8 "flush suspend and resume under load" flush_suspend
-times 8 "noflush suspend and resume under load" noflush_suspend
+times 5 "flush suspend and resume under load" flush_suspend
+times 5 "noflush suspend and resume under load" noflush_suspend
 times 4 "load and resume, as multipathd does" load_resume "1 queue_if_no_path $TWO"
 times 3 "reload to queue-length" reload_map "1 queue_if_no_path 0 1 1 queue-length 0 4 1 $A 1 $B 1 $C 1 $D 1"
 times 3 "reload to service-time" reload_map "1 queue_if_no_path 0 1 1 service-time 0 4 2 $A 1 1 $B 1 1 $C 1 1 $D 1 1"
 no_path_and_back() { reload_map "1 queue_if_no_path 0 0 0" && reload_map "1 queue_if_no_path $TWO"; }
 times 3 "reload to no path and back" no_path_and_back
 times 3 "rename" rename_twice
-times 10 "all paths fail and come back" fail_all_and_back
-times 10 "groups switch, go and come" groups_round
+times 6 "all paths fail and come back" fail_all_and_back
+times 6 "groups switch, go and come" groups_round
 spawn "$HELPER" hold $DEV
 wait_for 5 grep -q ready "$MPRR_TMP/spawn.$SPAWNED"
 expect_fail "remove of the open map is refused" "[Bb]usy" dmsetup remove $MAP
@@ -76,7 +77,7 @@ for p in "$A" "$B" "$C" "$D"; do message "reinstate_path $p"; done
 if modprobe scsi_dh_alua; then
 	HANDLER="1 queue_if_no_path 1 alua 2 1 round-robin 0 2 1 $A 3 $B 3 round-robin 0 2 1 $C 3 $D 3"
 	times 3 "reload with handler alua" reload_map "$HANDLER"
-	times 8 "groups switch with pg_init" groups_round
+	times 5 "groups switch with pg_init" groups_round
 	times 4 "all paths fail and come back with pg_init" fail_all_and_back
 	times 4 "flush suspend with pg_init" flush_suspend
 	reload_map "1 queue_if_no_path $TWO"

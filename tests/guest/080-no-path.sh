@@ -166,17 +166,17 @@ message "reinstate_path $B"
 echo 2 >"$PARAMS/queue_if_no_path_timeout_secs"
 message queue_if_no_path
 klog_mark
-fail_all
 t0=$(now_ms)
-waiting "a read" "$HELPER" io $DEV read 0 4096
-r=$SPAWNED
-ends 10 "the time-out ends it with EIO" "$r" '^EIO'
-between $(($(now_ms) - t0)) 1000 $((4000 + 2000 * MPRR_SLOW)) "after about 2 s (in ms)"
+fail_all
+# On a slow machine a read may come after the 2 s: then it is EIO at once, which is right.
+spawn "$HELPER" io $DEV read 0 4096
+ends 10 "the time-out ends a read with EIO" "$SPAWNED" '^EIO'
+between $(($(now_ms) - t0)) 1900 $((4000 + 2000 * MPRR_SLOW)) "after about 2 s (in ms)"
 expect_ok "queueing is off now" not queueing
 klog_like 'queue_if_no_path' "and the kernel log says why"
 message queue_if_no_path
-waiting "queue_if_no_path with no path arms it again: a read" "$HELPER" io $DEV read 0 4096
-ends 10 "it fires again" "$SPAWNED" '^EIO'
+spawn "$HELPER" io $DEV read 0 4096
+ends 10 "queue_if_no_path with no path arms it again: a read ends with EIO" "$SPAWNED" '^EIO'
 message "reinstate_path $A"
 message queue_if_no_path
 message "fail_path $A"
@@ -186,11 +186,11 @@ while [ "$(now_ms)" -lt $end ]; do sleep 0.2; done
 expect_ok "a reinstate cancels it: still queueing after 3.5 s" queueing
 is "$(io read 0 4096)" ok "and I/O works"
 message "fail_path $A"
-waiting "the next failure arms it again: a read" "$HELPER" io $DEV read 0 4096
-ends 10 "it fires" "$SPAWNED" '^EIO'
+spawn "$HELPER" io $DEV read 0 4096
+ends 10 "the next failure arms it again: a read ends with EIO" "$SPAWNED" '^EIO'
 reload_map 1 queue_if_no_path 0 0 0
-waiting "a table without paths arms it too: a read" "$HELPER" io $DEV read 0 4096
-ends 10 "it fires" "$SPAWNED" '^EIO'
+spawn "$HELPER" io $DEV read 0 4096
+ends 10 "a table without paths arms it too: a read ends with EIO" "$SPAWNED" '^EIO'
 echo 0 >"$PARAMS/queue_if_no_path_timeout_secs"
 message queue_if_no_path
 waiting "time-out 0 is never: a read" "$HELPER" io $DEV read 0 4096

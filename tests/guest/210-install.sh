@@ -68,7 +68,7 @@ other=$(tr 0-9 1-90 <<<"$KVER")
 sed "s/vermagic=$KVER/vermagic=$other/" "$MPRR_KO" >"$MPRR_TMP/other.ko"
 expect_fail "a module for another kernel is refused" "was built for kernel $other" \
 	sh -c "KO=$MPRR_TMP/other.ko sh $TOP/install/install"
-theirs=$(modinfo -F filename dm-multipath)
+theirs=$(modinfo -k "$KVER" -F filename dm-multipath)
 expect_fail "another module is refused" "holds dm_multipath, not dm_multipath_rr" \
 	sh -c "KO=$theirs sh $TOP/install/install"
 expect_fail "KO=none without a module is refused" "nothing to take over with" \

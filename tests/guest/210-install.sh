@@ -10,7 +10,8 @@
 
 if in_kernel; then skip_rest "it is about our module only"; fi
 
-TOP=$(cd "$(dirname "$0")/../.." && pwd)
+# The runner works on a copy of the tests; the tree itself is here.
+TOP=${MPRR_SRC:?}
 KVER=$(uname -r)
 DIR=/lib/modules/$KVER
 OURS=$DIR/updates/dm-multipath-rr.ko

@@ -11,7 +11,7 @@
 if in_kernel; then skip_rest "it is about our module only"; fi
 
 # The runner works on a copy of the tests; the tree itself is here.
-TOP=${MPRR_SRC:?}
+TOP=${MPRR_SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 KVER=$(uname -r)
 DIR=/lib/modules/$KVER
 OURS=$DIR/updates/dm-multipath-rr.ko

@@ -27,11 +27,11 @@ RESULTS=$TOP/build/results/tests-$KERNEL
 MPRR_MINUTES=${MPRR_MINUTES:-0.5}
 read -ra names <<<"${T:-}"
 
-# The 200 series needs the module installed and multipathd at boot; a few named tests do not.
+# 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
 vm=(--timeout $((1500 + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
 boot="--module"
-case " ${names[*]:-2}" in
-*" 2"*)
+case " ${names[*]:-2} " in
+*" 2 "* | *" 20"*)
 	vm+=(--install --multipathd --pre "$TOP/tests/guest/pre-boot.sh")
 	boot="--module --install --multipathd --pre tests/guest/pre-boot.sh"
 	;;

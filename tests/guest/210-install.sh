@@ -24,14 +24,16 @@ verb() {
 	make -s -C "$TOP" "$verb" KO="$MPRR_KO" UPDATE_INITRAMFS=no "$@"
 }
 
-# Everything that an installation could touch. The kernel's own modules by time and size.
+# Everything that an installation could touch. The kernel's own modules by time and size;
+# /etc/multipath is where udev's multipath -u notes what it sees.
 snapshot() {
 	local out=$MPRR_TMP/snapshot.$1
 	{
-		find /etc "$DIR" /usr/share/initramfs-tools /usr/src -xdev -path "$DIR/kernel" -prune \
-			-o -printf '%p %y %m %U:%G %l\n'
+		find /etc "$DIR" /usr/share/initramfs-tools /usr/src -xdev \
+			\( -path "$DIR/kernel" -o -path /etc/multipath \) -prune -o -printf '%p %y %m %U:%G %l\n'
 		find "$DIR/kernel" -type f -printf '%p %s %T@\n'
-		find /etc "$DIR" -xdev -path "$DIR/kernel" -prune -o -type f -exec sha256sum {} +
+		find /etc "$DIR" -xdev \( -path "$DIR/kernel" -o -path /etc/multipath \) -prune -o \
+			-type f -exec sha256sum {} +
 	} 2>/dev/null | sort >"$out"
 }
 # same_as A B DESC

@@ -100,6 +100,14 @@ static inline int mprr_devt_from_path(const char *path, dev_t *dev)
 #ifdef MPRR_HAVE_DM_DEVT_FROM_PATH
 	return dm_devt_from_path(path, dev);
 #else
+	unsigned int major, minor;
+	char dummy;
+
+	/* Numbers first: a lookup may read from a map that has no path left. */
+	if (sscanf(path, "%u:%u%c", &major, &minor, &dummy) == 2) {
+		*dev = MKDEV(major, minor);
+		return MAJOR(*dev) == major && MINOR(*dev) == minor ? 0 : -EOVERFLOW;
+	}
 	*dev = dm_get_dev_t(path);
 	return *dev ? 0 : -ENODEV;
 #endif

@@ -31,12 +31,15 @@ static void set_group_locked(struct mprr_map *map, struct mprr_group *group)
 	__must_hold(&map->lock)
 {
 	lockdep_assert_held(&map->lock);
-	/* Pairs with the READ_ONCE() in mprr_group_get_current(): groups are constant. */
-	WRITE_ONCE(map->current_group, group);
 	if (group)
 		mprr_pg_init_require_locked(map);
 	else
 		clear_bit(MPRR_QUEUE_IO, &map->flags);
+	/*
+	 * After the flags; pairs with the acquire in mprr_group_get_current():
+	 * whoever sees the group sees that it must be activated first.
+	 */
+	smp_store_release(&map->current_group, group);
 }
 
 static struct mprr_group *first_group_locked(struct mprr_map *map, bool bypassed)
@@ -67,6 +70,7 @@ static struct mprr_group *choose_group_locked(struct mprr_map *map)
 
 	/* A wish is good for one choice, met or not. */
 	map->next_group = NULL;
+	clear_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags);
 	if (next && next->nr_active)
 		group = next;
 	else
@@ -91,7 +95,8 @@ static struct mprr_group *choose_group_locked(struct mprr_map *map)
  */
 struct mprr_group *mprr_group_get_current(struct mprr_map *map)
 {
-	struct mprr_group *group = READ_ONCE(map->current_group);
+	/* Pairs with the release in set_group_locked(). */
+	struct mprr_group *group = smp_load_acquire(&map->current_group);
 	unsigned long flags;
 
 	if (likely(group && READ_ONCE(group->nr_active)))
@@ -109,7 +114,9 @@ static void forget_group_locked(struct mprr_map *map, struct mprr_group *next)
 {
 	lockdep_assert_held(&map->lock);
 	WRITE_ONCE(map->current_group, NULL);
-	map->next_group = next;
+	/* A wish outlives the bypass of another group. */
+	if (next)
+		map->next_group = next;
 	send_event_locked(map);
 }
 
@@ -148,6 +155,8 @@ void mprr_group_bypass(struct mprr_group *group, bool on)
 
 	spin_lock_irqsave(&map->lock, flags);
 	group->bypassed = on;
+	if (on && map->next_group == group)
+		map->next_group = NULL;
 	forget_group_locked(map, NULL);
 	spin_unlock_irqrestore(&map->lock, flags);
 

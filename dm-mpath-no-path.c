@@ -50,8 +50,13 @@ bool mprr_must_queue(const struct mprr_map *map)
  */
 void mprr_map_run_queue(struct mprr_map *map)
 {
+	struct mapped_device *md = dm_table_get_md(map->ti->table);
+
+	/* A table without paths takes the type of a live bio-based table. */
+	if (!queue_is_mq(dm_disk(md)->queue))
+		return;
 	dm_table_run_md_queue_async(map->ti->table);
-	dm_mq_kick_requeue_list(dm_table_get_md(map->ti->table));
+	dm_mq_kick_requeue_list(md);
 }
 
 /**

@@ -80,7 +80,7 @@ static void start_group_locked(struct mprr_map *map) __must_hold(&map->lock)
 
 	map->pg_init_count++;
 	clear_bit(MPRR_PG_INIT_REQUIRED, &map->flags);
-	if (test_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags))
+	if (test_and_clear_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags))
 		delay = msecs_to_jiffies(map->pg_init_delay_ms);
 	for (i = 0; i < group->nr_paths; i++)
 		if (group->paths[i]->active)
@@ -150,8 +150,9 @@ static bool may_retry(struct mprr_map *map)
 	bool may;
 
 	spin_lock_irqsave(&map->lock, flags);
-	may = map->pg_init_count <= map->pg_init_retries &&
-	      !test_bit(MPRR_PG_INIT_DISABLED, &map->flags);
+	/* While suspending, nothing is started: the next request will ask again. */
+	may = map->pg_init_count <= map->pg_init_retries ||
+	      test_bit(MPRR_PG_INIT_DISABLED, &map->flags);
 	if (may)
 		set_bit(MPRR_PG_INIT_REQUIRED, &map->flags);
 	spin_unlock_irqrestore(&map->lock, flags);
@@ -165,7 +166,9 @@ static void put_activation(struct mprr_map *map, bool delay_retry)
 	bool run = false;
 
 	spin_lock_irqsave(&map->lock, flags);
-	assign_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags, delay_retry);
+	/* One path that asks for the pause is enough. */
+	if (delay_retry)
+		set_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags);
 	if (!--map->pg_init_in_progress) {
 		if (test_bit(MPRR_PG_INIT_REQUIRED, &map->flags))
 			start_group_locked(map);

@@ -89,9 +89,10 @@ static struct request *clone_on_group(struct mprr_group *group, struct request *
 {
 	const struct mprr_selector_type *ps = group->ps_type;
 	struct mprr_path *path = ps->select(group, nr_bytes);
-	unsigned int tries;
+	/* Taken once: a try may fail its path. */
+	unsigned int tries, most = READ_ONCE(group->nr_active);
 
-	for (tries = 0; path && tries < group->nr_paths; tries++) {
+	for (tries = 0; path && tries < most; tries++) {
 		struct request *clone = alloc_clone(path, rq);
 
 		if (clone) {
@@ -101,6 +102,15 @@ static struct request *clone_on_group(struct mprr_group *group, struct request *
 		path = ps->another(path, nr_bytes);
 	}
 	return NULL;
+}
+
+/*
+ * Only for a table without paths that replaces a bio-based table and so takes
+ * its type: there is no path, and nothing to queue on.
+ */
+static int mprr_map_bio(struct dm_target *ti, struct bio *bio)
+{
+	return DM_MAPIO_KILL;
 }
 
 static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
@@ -148,6 +158,20 @@ static void mprr_release_clone_rq(struct request *clone, union map_info *info)
 	blk_mq_free_request(clone);
 }
 
+/* The limit that blk_insert_cloned_request() compares the size with. */
+static unsigned int max_sectors(const struct queue_limits *limits, const struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		return limits->max_discard_sectors;
+	case REQ_OP_WRITE_ZEROES:
+		return limits->max_write_zeroes_sectors;
+	default:
+		return limits->max_sectors;
+	}
+}
+
 /*
  * Did the block core refuse the clone, before the path's driver saw it,
  * because it exceeds the path's limits?  blk_insert_cloned_request() has
@@ -158,7 +182,7 @@ static bool exceeds_limits(struct request *clone, blk_status_t status)
 	const struct queue_limits *limits = &clone->q->limits;
 
 	return status == BLK_STS_IOERR && !blk_mq_request_started(clone) &&
-	       (blk_rq_sectors(clone) > limits->max_sectors ||
+	       (blk_rq_sectors(clone) > max_sectors(limits, clone) ||
 		clone->nr_phys_segments > limits->max_segments);
 }
 
@@ -258,9 +282,9 @@ static void mprr_dtr(struct dm_target *ti)
 {
 	struct mprr_map *map = ti->private;
 
-	/* In this order: each may start what the next one ends. */
-	cancel_delayed_work_sync(&map->no_path_work);
+	/* In this order: each may start what the next ones end. */
 	mprr_pg_init_stop(map);
+	cancel_delayed_work_sync(&map->no_path_work);
 	flush_work(&map->event_work);
 	mprr_map_destroy(map);
 }
@@ -347,6 +371,7 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 	.module			= THIS_MODULE,				\
 	.ctr			= mprr_table_ctr,			\
 	.dtr			= mprr_dtr,				\
+	.map			= mprr_map_bio,				\
 	.clone_and_map_rq	= mprr_clone_and_map_rq,		\
 	.release_clone_rq	= mprr_release_clone_rq,		\
 	.rq_end_io		= mprr_rq_end_io,			\

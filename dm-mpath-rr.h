@@ -96,6 +96,7 @@ struct mprr_path {
  *	&mprr_map.lock, read locklessly by the selectors
  * @open: bit per path, set while the path can take a request; atomic bit
  *	operations only, owned by dm-rq-merge.c
+ * @reopened: when refused paths were last opened again (jiffies)
  * @nr_active: bits set in @active; written under &mprr_map.lock, read locklessly
  * @bypassed: chosen only if no other group has a path; under &mprr_map.lock
  */
@@ -109,6 +110,7 @@ struct mprr_group {
 
 	unsigned long *active;
 	unsigned long *open;
+	unsigned long reopened;
 	unsigned int nr_active;
 	bool bypassed;
 };

@@ -142,6 +142,28 @@ bool mprr_path_lld_busy(const struct mprr_path *path)
 	return atomic_read(&path->in_flight) && blk_lld_busy(mprr_path_queue(path));
 }
 
+/* How long a refusal alone keeps a path closed, at most. */
+#define MPRR_REFUSED_MS		20
+
+/*
+ * A refusal is no promise that a completion is near: one clone may take seconds
+ * while the path, refused for a moment because others had filled its host, has
+ * room again.  So, while all paths are closed, those that are not full are
+ * opened from time to time.  O(paths), but at most once in 20 ms.
+ */
+static void reopen_refused(struct mprr_group *group)
+{
+	unsigned int i;
+
+	WRITE_ONCE(group->reopened, jiffies);
+	for_each_set_bit(i, group->active, group->nr_paths) {
+		struct mprr_path *path = group->paths[i];
+
+		if (atomic_read(&path->in_flight) < path_depth(path))
+			set_bit(i, group->open);
+	}
+}
+
 /**
  * mprr_group_busy - must requests wait on the map's queue?
  * @group: the current group
@@ -158,6 +180,9 @@ bool mprr_group_busy(struct mprr_group *group)
 	if (!READ_ONCE(group->nr_active) ||
 	    mprr_group_next_usable(group, 0) < group->nr_paths)
 		return false;
+
+	if (time_after(jiffies, READ_ONCE(group->reopened) + msecs_to_jiffies(MPRR_REFUSED_MS)))
+		reopen_refused(group);
 
 	set_bit(MPRR_REFUSED, &map->flags);
 

@@ -7,6 +7,7 @@ name=dm-multipath-rr
 modname=dm_multipath_rr
 conf=/etc/modprobe.d/$name.conf
 hook=/etc/initramfs-tools/hooks/$name
+script=/etc/initramfs-tools/scripts/init-top/$name
 # Marks an updates/ folder that we created, so that uninstall removes it.
 dirmark=.$name-created
 

@@ -64,8 +64,8 @@ install_and_uninstall()
 	expect_ok "make install" verb install
 	snapshot installed
 	is "$(added installed | tr ' ' '\n' | grep -v '/updates$\|/\.dm-multipath-rr-created$' | xargs)" \
-		"/etc/initramfs-tools/hooks/dm-multipath-rr $conf /usr$dir/updates/dm-multipath-rr.ko" \
-		"it adds the module, the modprobe.d file and the initramfs hook"
+		"/etc/initramfs-tools/hooks/dm-multipath-rr /etc/initramfs-tools/scripts/init-top/dm-multipath-rr $conf /usr$dir/updates/dm-multipath-rr.ko" \
+		"it adds the module, the modprobe.d file, the initramfs hook and boot script"
 	is "$(modinfo -k "$KVER" -F name dm-multipath-rr)" dm_multipath_rr "depmod knows the module"
 	like "$(modprobe -S "$KVER" -n --show-depends dm-multipath | tail -n 1)" '^install .*dm-multipath-rr' \
 		"modprobe dm-multipath means ours"
@@ -93,7 +93,7 @@ install_and_uninstall()
 	verb uninstall >/dev/null
 	expect_ok "DESTDIR: stages without touching the system" verb install DESTDIR=/tmp/stage
 	is "$(cd /tmp/stage && find . -type f | sort | xargs)" \
-		"./etc/initramfs-tools/hooks/dm-multipath-rr .$conf .$dir/updates/.dm-multipath-rr-created .$dir/updates/dm-multipath-rr.ko" \
+		"./etc/initramfs-tools/hooks/dm-multipath-rr ./etc/initramfs-tools/scripts/init-top/dm-multipath-rr .$conf .$dir/updates/.dm-multipath-rr-created .$dir/updates/dm-multipath-rr.ko" \
 		"DESTDIR: all files are there"
 	snapshot after
 	same_as none after "DESTDIR: the system is as it was"
@@ -176,6 +176,9 @@ initramfs()
 		"updates/dm-multipath-rr.ko" "its index finds our module"
 	sed -n 's/^install dm-multipath //p' "$tree$conf" >"$tree/command"
 	expect_ok "its shell understands the install command" chroot "$tree" /bin/sh -n /command
+	is "$(awk '/init-top\/(dm-multipath-rr|multipath) / {sub(/.*\//, "", $1); print $1}' \
+		"$tree/scripts/init-top/ORDER" | xargs)" "dm-multipath-rr multipath" \
+		"our boot script runs before multipath's"
 	cp "$image" /mprr/results/initrd
 
 	# A kernel without our module: the takeover is on, the initramfs must work all the same.

@@ -118,6 +118,11 @@ reconfigure() {
 	udevadm settle -t $((20 * MPRR_SLOW)) || true
 }
 
+# While all paths were gone udev noted the map as not ready; multipathd reloads such a map. The
+# uevents of the paths that came back undo that, each with a `multipath -U` of udev's rules.
+udev_ready() { ! udevadm info -q property "/dev/$(dm_name "$MAP")" | grep -q '^MPATH_DEVICE_READY=0'; }
+udevadm settle -t $((20 * MPRR_SLOW)) || true
+wait_until 30 "udev has the map as ready" udev_ready
 table=$(dmsetup table "$MAP")
 pid=$(systemctl show -p MainPID --value multipathd)
 loads_start

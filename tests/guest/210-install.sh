@@ -69,7 +69,7 @@ expect_fail "a missing module is refused" "/nowhere.ko is missing" \
 # the same length, or the file is no module any more
 other=$(tr 0-9 1-90 <<<"$KVER")
 sed "s/vermagic=$KVER/vermagic=$other/" "$MPRR_KO" >"$MPRR_TMP/other.ko"
-expect_fail "a module for another kernel is refused" "was built for kernel $other" \
+expect_fail "a module for another kernel is refused" "was built for kernel ${other//+/[+]}" \
 	sh -c "KO=$MPRR_TMP/other.ko sh $TOP/install/install"
 theirs=$(modinfo -k "$KVER" -F filename dm-multipath)
 expect_fail "another module is refused" "holds dm_multipath, not dm_multipath_rr" \

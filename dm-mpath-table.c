@@ -262,6 +262,9 @@ static int parse_path(struct parse *p, struct mprr_group *group, unsigned int in
 	r = dm_get_device(map->ti, name, dm_table_get_mode(map->ti->table), &path->dev);
 	if (r)
 		return refuse(p, r, name, "error getting device");
+	/* Newer kernels refuse this in dm_get_device(), 6.1 does not. */
+	if (path->dev->bdev->bd_dev == disk_devt(dm_disk(dm_table_get_md(map->ti->table))))
+		return refuse(p, -EINVAL, name, "a map cannot be its own path");
 	path->sdev = get_scsi_device(path->dev);
 
 	r = mprr_handler_attach(path, &what);

@@ -11,8 +11,9 @@ usage() {
 
 	environment:
 	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
-	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.5)
+	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.3)
 	  MPRR_SEED     070's random seed
+	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
 }
@@ -24,7 +25,7 @@ esac
 KERNEL=$1
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 RESULTS=$TOP/build/results/tests-$KERNEL
-MPRR_MINUTES=${MPRR_MINUTES:-0.5}
+MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
@@ -38,6 +39,7 @@ case " ${names[*]:-2} " in
 esac
 args=(MPRR_MINUTES="$MPRR_MINUTES")
 [ -z "${MPRR_SEED:-}" ] || args+=(MPRR_SEED="$MPRR_SEED")
+[ -z "${MPRR_ALL:-}" ] || args+=(MPRR_ALL=1)
 [ -z "${TARGET:-}" ] || args+=(TARGET="$TARGET")
 
 rm -rf "$RESULTS"

@@ -4,11 +4,11 @@
 #       go offline, are deleted and come back, at random; then with all paths gone for
 #       seconds and queue_if_no_path on.
 # Why:  this is what multipath is for: not one I/O error, not one wrong block.
-# How:  MPRR_MINUTES (default 0.5) for each of the two parts; MPRR_SEED repeats a run.
+# How:  MPRR_MINUTES (default 0.3) for each of the two parts; MPRR_SEED repeats a run.
 # limit: 120
 . "$(dirname "$0")/lib.sh"
 
-MPRR_MINUTES=${MPRR_MINUTES:-0.5}
+MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 RANDOM_SEED=${MPRR_SEED:-$RANDOM}
 diag "MPRR_SEED=$RANDOM_SEED MPRR_MINUTES=$MPRR_MINUTES"
 RANDOM=$RANDOM_SEED

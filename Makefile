@@ -16,6 +16,7 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 modules:
+	@[ -d $(KDIR) ] || { echo "no kernel headers in $(KDIR): apt-get install linux-headers-$(KVER)" >&2; exit 1; }
 	mkdir -p $(OUT)/probes
 	cp -pu Kbuild $(wildcard *.c *.h) $(OUT)
 	cp -pu probes/* $(OUT)/probes
@@ -37,9 +38,9 @@ lint: ## checkpatch --strict, sparse, shellcheck, W=1
 	scripts/lint
 
 clean: ## remove what was built and measured; keep the guests' images
-	@[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name lab -exec rm -rf {} +
+	@[ ! -d $(CURDIR)/build ] || find $(CURDIR)/build -mindepth 1 -maxdepth 1 ! -name lab -exec rm -rf {} +
 
 distclean: clean ## remove the guests' roots and images, too
-	rm -rf build
+	rm -rf $(CURDIR)/build
 
 .PHONY: all help modules install uninstall demo check lint clean distclean

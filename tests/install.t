@@ -222,10 +222,11 @@ if [ "${1:-}" = --overlay ]; then
 fi
 
 case ${1:-} in
--*)
+-h | --help)
 	sed -n 's/^# \{0,1\}//; 3,7p' "${BASH_SOURCE[0]}"
 	exit 0
 	;;
+-*) die "unknown option $1 (see --help)" ;;
 esac
 if [ "$(id -u)" != 0 ]; then
 	echo "1..0 # SKIP must run as root"
@@ -234,9 +235,9 @@ fi
 [ $# -gt 0 ] || mapfile -t kernels < <(all_kernels)
 [ $# = 0 ] || kernels=("$@")
 
+"$top/scripts/vm" prepare "${kernels[@]}" >&2
 work=$(mktemp -d "$mprr_lab/install-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-"$top/scripts/vm" prepare "${kernels[@]}" >&2
 "$top/scripts/build" "${kernels[@]}" >&2
 for kernel in "${kernels[@]}"; do
 	results=$mprr_build/results/install-$kernel

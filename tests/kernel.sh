@@ -18,12 +18,22 @@ usage() {
 	EOF
 }
 
-case ${1:-} in
---help | -h) usage; exit 0 ;;
-"" | -*) usage >&2; exit 2 ;;
+for arg; do
+	case $arg in --help | -h) usage; exit 0 ;; esac
+done
+case $#:${1:-} in
+1:?*) ;;
+*) usage >&2; exit 2 ;;
 esac
 KERNEL=$1
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/lib.sh
+. "$TOP/scripts/lib.sh"
+root_of "$KERNEL" >/dev/null
+need_root
+for name in ${T:-}; do
+	compgen -G "$TOP/tests/guest/$name*.sh" >/dev/null || die "no test begins with '$name'"
+done
 RESULTS=$TOP/build/results/tests-$KERNEL
 MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"

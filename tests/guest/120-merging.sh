@@ -8,7 +8,8 @@
 . "$(dirname "$0")/lib.sh"
 
 mod_load
-paths_up 2 max_queue=3 ndelay=200000
+paths_up 2 ndelay=200000
+lun_depth 3
 
 # share COMMAND...: per cent of the bios that were merged on the map while it ran, in SHARE;
 # STATS = "requests merged"

@@ -8,7 +8,8 @@
 
 mod_load
 # A command takes 12 s (3000 ticks of 4 ms), one at a time; the LUN is looked at first.
-paths_up 2 max_queue=1
+paths_up 2
+lun_depth 1
 echo 3000 >/sys/bus/pseudo/drivers/scsi_debug/delay
 mk_map "0 0 2 1 round-robin 0 1 1 $A 1 round-robin 0 1 1 $B 1"
 

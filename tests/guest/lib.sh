@@ -273,6 +273,13 @@ paths_find() {
 # scsi_dir DISK: its sysfs SCSI device directory
 scsi_dir() { readlink -f "/sys/block/$1/device"; }
 
+# lun_depth N: every path's LUN takes N commands at a time. (max_queue=N is no stand-in on
+# 6.1: all hosts of its scsi_debug share that many slots, and it fails what finds none.)
+lun_depth() {
+	local d
+	for d in "${DISK[@]}"; do echo "$1" >"$(scsi_dir "$d")/queue_depth"; done
+}
+
 # loop_up FILE-OR-DEVICE: a loop disk over it; name (loop0) in LOOP
 loop_up() {
 	modprobe loop

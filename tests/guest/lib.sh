@@ -144,8 +144,11 @@ wait_until() {
 # its output in $MPRR_TMP/spawn.$SPAWNED
 CHILDREN=()
 spawn() {
-	"$@" >"$MPRR_TMP/spawn.out" 2>&1 &
+	# Opened here: the child may not have come to it when the file is renamed.
+	exec 8>"$MPRR_TMP/spawn.out"
+	"$@" >&8 2>&1 8>&- &
 	SPAWNED=$!
+	exec 8>&-
 	mv "$MPRR_TMP/spawn.out" "$MPRR_TMP/spawn.$SPAWNED"
 	CHILDREN+=("$SPAWNED")
 }

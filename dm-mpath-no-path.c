@@ -111,6 +111,7 @@ void mprr_queue_if_no_path_set(struct mprr_map *map, bool on)
  */
 void mprr_queue_if_no_path_suspend(struct mprr_map *map)
 {
+	struct request_queue *q = dm_disk(dm_table_get_md(map->ti->table))->queue;
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
@@ -118,6 +119,9 @@ void mprr_queue_if_no_path_suspend(struct mprr_map *map)
 	spin_unlock_irqrestore(&map->lock, flags);
 
 	mprr_map_run_queue(map);
+	/* DM stops the queue next: those that wait must have failed by then. */
+	if (queue_is_mq(q))
+		flush_delayed_work(&q->requeue_work);
 }
 
 /**

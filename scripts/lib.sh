@@ -44,7 +44,12 @@ progress()
 	local what=$1 log=$2
 	shift 2
 	note "$what ..."
-	"${contained[@]}" "$@" >"$log" 2>&1 </dev/null &
+	# A function cannot be executed by another program; what it starts is its own to contain.
+	if declare -F "$1" >/dev/null; then
+		"$@" >"$log" 2>&1 </dev/null &
+	else
+		"${contained[@]}" "$@" >"$log" 2>&1 </dev/null &
+	fi
 	await "$what" "$log" "$!"
 }
 

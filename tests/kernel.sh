@@ -12,7 +12,11 @@ usage() {
 	environment:
 	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
 	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.3)
-	  MPRR_SEED     070's random seed
+	  MPRR_SEED     random seed of 070 and of the fuzzers 300-330
+	  MPRR_FUZZ     how much the fuzzers do, in units (default 1; see README.md)
+	  MPRR_TABLES, MPRR_MESSAGES, MPRR_LOADS, MPRR_SEQUENCES
+	                the same, as the number of cases of one fuzzer
+	  MPRR_CASE     the one case that a fuzzer runs, verbosely
 	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
@@ -39,7 +43,9 @@ MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
-vm=(--timeout $((1500 + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
+MPRR_FUZZ=${MPRR_FUZZ:-1}
+vm=(--timeout $((1500 + 300 * (MPRR_FUZZ - 1) +
+	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
 boot="--module"
 case " ${names[*]:-2} " in
 *" 2 "* | *" 20"*)
@@ -48,9 +54,11 @@ case " ${names[*]:-2} " in
 	;;
 esac
 args=(MPRR_MINUTES="$MPRR_MINUTES")
-[ -z "${MPRR_SEED:-}" ] || args+=(MPRR_SEED="$MPRR_SEED")
-[ -z "${MPRR_ALL:-}" ] || args+=(MPRR_ALL=1)
-[ -z "${TARGET:-}" ] || args+=(TARGET="$TARGET")
+# What the guest's run and the tests take from the environment.
+for name in MPRR_SEED MPRR_FUZZ MPRR_TABLES MPRR_MESSAGES MPRR_LOADS MPRR_SEQUENCES MPRR_CASE \
+	MPRR_ALL TARGET; do
+	[ -z "${!name:-}" ] || args+=("$name=${!name}")
+done
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"

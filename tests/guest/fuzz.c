@@ -66,7 +66,7 @@ const char *errname(int e)
 
 const char *escaped(const char *text)
 {
-	static char out[2000];
+	static char out[6000];
 	char *o = out;
 
 	for (; *text && o < out + sizeof(out) - 16; text++) {

@@ -430,7 +430,7 @@ idle() {
 # ---- fuzzers ---------------------------------------------------------------------
 
 # fuzz VERB COUNT ARG...: runs the fuzzer fuzz.c (see there) with COUNT cases, or the one
-# MPRR_CASE. Asserts: no oracle failed; cases were accepted, and cases were refused.
+# MPRR_CASE. Asserts: no case failed, some of what they did was accepted, and some refused.
 fuzz() {
 	local verb=$1 count=$2 rc=0 accepted refused seed=${MPRR_SEED:-$RANDOM$RANDOM} here
 	shift 2
@@ -449,8 +449,8 @@ fuzz() {
 		return 0
 	fi
 	[ -z "${MPRR_CASE:-}" ] || return 0
-	between "$accepted" 1 "$((count - 1))" "$verb: cases were accepted ($accepted of $count)"
-	between "$refused" 1 "$((count - 1))" "$verb: cases were refused ($refused of $count)"
+	between "$accepted" 1 $((1 << 60)) "$verb: some were accepted ($accepted)"
+	between "$refused" 1 $((1 << 60)) "$verb: some were refused ($refused)"
 }
 
 # fuzz_count VARIABLE UNIT: number of cases: the variable's value, or UNIT times MPRR_FUZZ

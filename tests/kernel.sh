@@ -44,8 +44,10 @@ read -ra names <<<"${T:-}"
 
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
 MPRR_FUZZ=${MPRR_FUZZ:-1}
-vm=(--timeout $((1500 + 300 * (MPRR_FUZZ - 1) +
-	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
+seconds=$((1500 + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
+	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
+	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
+vm=(--timeout "$seconds" --module)
 boot="--module"
 case " ${names[*]:-2} " in
 *" 2 "* | *" 20"*)

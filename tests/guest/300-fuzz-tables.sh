@@ -5,7 +5,7 @@
 # Why:  a constructor that takes a wrong word, leaks, or echoes what would not load again.
 # How:  MPRR_FUZZ units of 2000 lines, or MPRR_TABLES lines; MPRR_SEED, MPRR_CASE.
 # limit: 60
-# fuzz: 60
+# fuzz: 60 2000 MPRR_TABLES
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "the grammar in fuzz-tables.c is that of our module"; fi

@@ -5,7 +5,7 @@
 # Why:  a message that is misread, or that changes what it should not.
 # How:  MPRR_FUZZ units of 1000 messages, or MPRR_MESSAGES; MPRR_SEED, MPRR_CASE.
 # limit: 60
-# fuzz: 60
+# fuzz: 60 1000 MPRR_MESSAGES
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "the model in fuzz-messages.c is that of our module"; fi

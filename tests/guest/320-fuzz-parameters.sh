@@ -5,7 +5,7 @@
 #       with each that was accepted a map is made, and its time-out started.
 # How:  MPRR_FUZZ units of 30 loads, or MPRR_LOADS; MPRR_SEED, MPRR_CASE.
 # limit: 60
-# fuzz: 60
+# fuzz: 60 30 MPRR_LOADS
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "it is about our module's parameters"; fi

@@ -4,8 +4,8 @@
 #       disks, queue attributes, remove, unload) on a map under I/O whose every block is known.
 # Why:  no order of operations may hang, lose or mix up an I/O, or leak a counter.
 # How:  MPRR_FUZZ units of 20 sequences, or MPRR_SEQUENCES; MPRR_SEED, MPRR_CASE.
-# limit: 120
-# fuzz: 120
+# limit: 60
+# fuzz: 200 20 MPRR_SEQUENCES
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "it unloads our module"; fi

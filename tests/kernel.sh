@@ -13,7 +13,11 @@ usage() {
 	environment:
 	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
 	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.3)
-	  MPRR_SEED     070's random seed
+	  MPRR_SEED     random seed of 070 and of the fuzzers 300-330
+	  MPRR_FUZZ     how much the fuzzers do, in units (default 1; see README.md)
+	  MPRR_TABLES, MPRR_MESSAGES, MPRR_LOADS, MPRR_SEQUENCES
+	                the same, as the number of cases of one fuzzer
+	  MPRR_CASE     the one case that a fuzzer runs, verbosely
 	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
@@ -40,7 +44,10 @@ MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
 # All tests together; a debug kernel takes its time.
-limit=$((1500 + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
+MPRR_FUZZ=${MPRR_FUZZ:-1}
+limit=$((1500 + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
+	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
+	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
 case $KERNEL in *-debug) limit=$((limit * 4)) ;; esac
 vm=(--timeout "$limit" --module)
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
@@ -52,9 +59,11 @@ case " ${names[*]:-2} " in
 	;;
 esac
 args=(MPRR_MINUTES="$MPRR_MINUTES")
-[ -z "${MPRR_SEED:-}" ] || args+=(MPRR_SEED="$MPRR_SEED")
-[ -z "${MPRR_ALL:-}" ] || args+=(MPRR_ALL=1)
-[ -z "${TARGET:-}" ] || args+=(TARGET="$TARGET")
+# What the guest's run and the tests take from the environment.
+for name in MPRR_SEED MPRR_FUZZ MPRR_TABLES MPRR_MESSAGES MPRR_LOADS MPRR_SEQUENCES MPRR_CASE \
+	MPRR_ALL TARGET; do
+	[ -z "${!name:-}" ] || args+=("$name=${!name}")
+done
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"

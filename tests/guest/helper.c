@@ -4,7 +4,8 @@
  *
  * It does what the shell cannot: device-mapper ioctls with the exact errno and
  * the kernel log lines that this very call produced, single I/Os with the exact
- * errno, I/O that is guaranteed not to merge, and a uevent listener.
+ * errno, I/O that is guaranteed not to merge, a uevent
+ * listener, and a reader of the kernel log.
  * Every verb prints one line that begins with "ok" or with the errno's name.
  * It touches only the device that it is given.
  */
@@ -16,6 +17,7 @@
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <regex.h>
 #include <scsi/sg.h>
 #include <signal.h>
 #include <stdint.h>
@@ -47,7 +49,9 @@ static int usage(FILE *to)
 	      "  tur DEV                SG_IO TEST UNIT READY\n"
 	      "  ioctl DEV NUMBER       an argument-less ioctl\n"
 	      "  hold DEV               open DEV exclusively until killed\n"
-	      "  uevents                print each kernel uevent of a block device on one line\n",
+	      "  uevents                print each kernel uevent of a block device on one line\n"
+	      "  follow END REGEX       print \"ready\", then each kernel log line matching REGEX and what\n"
+	      "                         comes within 20 ms after it, until a line contains END\n",
 	      to);
 	return to == stdout ? 0 : 2;
 }
@@ -351,6 +355,54 @@ static int do_uevents(void)
 	return 1;
 }
 
+/* ---- the kernel log as it comes, however long it gets ---- */
+
+static int do_follow(const char *end, const char *regex)
+{
+	int fd = open("/dev/kmsg", O_RDONLY), lost = 0;
+	char rec[8192], *text, *stop;
+	unsigned long long at, last = 0;
+	regex_t re;
+	ssize_t n;
+
+	if (fd < 0 || lseek(fd, 0, SEEK_END) < 0) {
+		perror("/dev/kmsg");
+		return 2;
+	}
+	if (regcomp(&re, regex, REG_EXTENDED | REG_NOSUB))
+		return usage(stderr);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	for (;;) {
+		n = read(fd, rec, sizeof(rec) - 1);
+		if (n < 0 && errno == EPIPE) {
+			/* It was faster than we: say so, once. */
+			if (!lost++)
+				puts("BUG: kernel log lines were overwritten before they were read");
+			continue;
+		}
+		if (n <= 0)
+			return 1;
+		rec[n] = 0;
+		text = strchr(rec, ';');
+		if (!text)
+			continue;
+		*text++ = 0;
+		stop = strchr(text, '\n');
+		if (stop)
+			*stop = 0;
+		if (strstr(text, end))
+			return 0;
+		at = 0;
+		sscanf(rec, "%*u,%*u,%llu", &at);
+		if (!regexec(&re, text, 0, NULL, 0))
+			last = at;
+		else if (!last || at > last + 20000)
+			continue;
+		printf("[%5llu.%06llu] %s\n", at / 1000000, at % 1000000, text);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
@@ -377,5 +429,7 @@ int main(int argc, char **argv)
 		return do_hold(argv[2]);
 	if (!strcmp(verb, "uevents") && argc == 2)
 		return do_uevents();
+	if (!strcmp(verb, "follow") && argc == 4)
+		return do_follow(argv[2], argv[3]);
 	return usage(stderr);
 }

@@ -13,6 +13,8 @@ usage() {
 	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
 	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.3)
 	  MPRR_SEED     070's random seed
+	  MPRR_RACES    the races of the 500 series run so many times as long (default 1)
+	  MPRR_...      whatever else a test asks for is passed on, too
 	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
@@ -39,7 +41,7 @@ MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
-vm=(--timeout $((1500 + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
+vm=(--timeout $((1500 * ${MPRR_RACES:-1} + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
 boot="--module"
 case " ${names[*]:-2} " in
 *" 2 "* | *" 20"*)
@@ -48,8 +50,13 @@ case " ${names[*]:-2} " in
 	;;
 esac
 args=(MPRR_MINUTES="$MPRR_MINUTES")
-[ -z "${MPRR_SEED:-}" ] || args+=(MPRR_SEED="$MPRR_SEED")
-[ -z "${MPRR_ALL:-}" ] || args+=(MPRR_ALL=1)
+# Settings of the tests; what the guest sets by itself stays the guest's.
+for name in "${!MPRR_@}"; do
+	case $name in
+	MPRR_LAB | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
+	*) [ -z "${!name}" ] || args+=("$name=${!name}") ;;
+	esac
+done
 [ -z "${TARGET:-}" ] || args+=(TARGET="$TARGET")
 
 rm -rf "$RESULTS"

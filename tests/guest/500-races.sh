@@ -13,6 +13,7 @@ RACES=${MPRR_RACES:-1}
 build_c race
 mod_load
 paths_up 4
+udev_off
 rr() { echo "round-robin 0 $# 1$(printf ' %s 3' "$@")"; }
 ql() { echo "queue-length 0 $# 1$(printf ' %s 1' "$@")"; }
 st() { echo "service-time 0 $# 1$(printf ' %s 1' "$@")"; }
@@ -69,10 +70,13 @@ is "$(valid_paths)" 2 "both paths are valid"
 rm_map
 
 # ---- messages against removal ----
-race "messages meet creation and removal" remove mprrrace $((60 * RACES)) \
+klog_mark
+race "messages meet creation and removal" remove mprrrace $((40 * RACES)) \
 	"$(table "$Q 0 2 1 $(rr "$A" "$B") $(rr "$C" "$D")")" \
 	"fail_path $A" "reinstate_path $A" "switch_group 2" "disable_group 1" "fail_if_no_path" \
 	"queue_if_no_path" "fail_path $D" "enable_group 1"
+is "$(klog | grep 'mpath-rr.*message "' | grep -v 'the map is suspended' | head -n 3)" "" \
+	"the module refused none, but while the map was suspended"
 expect_ok "the module unloads" mod_unload
 
 done_testing

@@ -23,6 +23,7 @@ race() {
 
 mod_load queue_if_no_path_timeout_secs=1
 paths_up 2
+udev_off
 T=$(table "1 queue_if_no_path 0 2 1 round-robin 0 1 1 $A 1 round-robin 0 1 1 $B 1")
 
 race "a suspend meets the time-out: reads end with EIO, queueing ends" timer 8 1 "$T" \

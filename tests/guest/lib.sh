@@ -299,6 +299,14 @@ loop_up() {
 	echo "$LOOP" >>"$MPRR_TMP/loops"
 }
 
+# udev_off: for tests that make thousands of uevents nobody needs, and no device; the runner
+# starts udevd again
+udev_off() {
+	udevadm settle -t $((20 * MPRR_SLOW))
+	touch "$MPRR_TMP/udev-off"
+	systemctl stop systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd.service
+}
+
 # ---- maps ---------------------------------------------------------------------
 
 # table ARGS...: the whole table line for this target over LEN sectors

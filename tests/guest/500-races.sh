@@ -13,7 +13,6 @@ RACES=${MPRR_RACES:-1}
 build_c race
 mod_load
 paths_up 4
-udev_off
 rr() { echo "round-robin 0 $# 1$(printf ' %s 3' "$@")"; }
 ql() { echo "queue-length 0 $# 1$(printf ' %s 1' "$@")"; }
 st() { echo "service-time 0 $# 1$(printf ' %s 1' "$@")"; }
@@ -37,6 +36,7 @@ quiet() {
 
 # ---- reload against completion ----
 mk_map "$Q 0 2 1 $(rr "$A" "$B") $(rr "$C" "$D")"
+udev_off
 race "reloads meet completions" reload $MAP $DEV $((40 * RACES)) \
 	"$(table "$Q 0 2 1 $(rr "$A" "$B") $(rr "$C" "$D")")" \
 	"$(table "$Q 0 1 1 $(ql "$A" "$B" "$C" "$D")")" \

@@ -71,7 +71,7 @@ repeated "every 7th command with a transport error" 0x10 7 60
 repeated "every 5th command recovered" 8 5 60
 repeated "every 3rd command short" 0x100 3 60
 repeated "every 40th read or write lost" 0x80 40 60
-lun_depth 3
+lun_depth 2
 repeated "task set full" 0xa00 1 60 'inject.*TASK SET FULL'
 lun_depth 32
 echo -1 >$SDEB/delay

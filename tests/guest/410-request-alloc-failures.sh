@@ -100,11 +100,11 @@ if [ -d $FAILSLAB ] && [ -e "$(echo $SLABS/bio-* | cut -d' ' -f1)/failslab" ]; t
 	quiet "memory is back"
 
 	# ---- the scatter lists of the paths' driver: it says busy ----
-	for s in $SLABS/sgpool-*; do echo 1 >"$s/failslab"; done
+	for s in "$SLABS"/sgpool-*; do echo 1 >"$s/failslab"; done
 	inject $FAILSLAB 60
 	load "no memory for scatter lists"
 	n=$(injected $FAILSLAB)
-	for s in $SLABS/sgpool-*; do echo 0 >"$s/failslab"; done
+	for s in "$SLABS"/sgpool-*; do echo 0 >"$s/failslab"; done
 	between "$n" 5 $MANY "so many allocations of scatter lists failed"
 	is "$(failed)" 0 "no path fails because its driver has no memory"
 	quiet "no memory for scatter lists"

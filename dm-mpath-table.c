@@ -271,7 +271,7 @@ static int parse_path(struct parse *p, struct mprr_group *group, unsigned int in
 	if (r)
 		return refuse(p, r, map->handler_name ?: name, what);
 
-	r = group->ps_type->add_path(path, nr_words, p->words.argv, &what, &bad);
+	r = mprr_selector_add_path(path, nr_words, p->words.argv, &what, &bad);
 	if (r)
 		return refuse(p, r, next_word(p, bad), what);
 	dm_consume_args(&p->words, nr_words);

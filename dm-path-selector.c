@@ -76,21 +76,30 @@ unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int
 }
 
 /**
- * mprr_selector_read_counts - parse the numbers that follow a path
- * @path: the path; up to two numbers go to &mprr_path.ps_words
- * @argc: number of words, at most 2
+ * mprr_selector_add_path - parse the words that follow a path
+ * @path: the path; its numbers go to &mprr_path.ps_words, 1 where no word is
+ * @argc: number of words
  * @argv: the words
  * @error: set to the text of the fault
  * @bad: set to the index of the wrong word
  *
- * Context: constructor.
- * Return: 0, or -EINVAL when a word is not an unsigned decimal number.
+ * Context: constructor, &mprr_group.ps_type is set.
+ * Return: 0, or -EINVAL when there are too many words, one is not an unsigned
+ * decimal number, or the selector does not take it.
  */
-int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **argv,
-			      const char **error, unsigned int *bad)
+int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **argv,
+			   const char **error, unsigned int *bad)
 {
+	const struct mprr_selector_type *type = path->group->ps_type;
 	unsigned int i;
 
+	if (argc > type->max_words) {
+		*error = type->too_many;
+		*bad = type->max_words;
+		return -EINVAL;
+	}
+	for (i = 0; i < ARRAY_SIZE(path->ps_words); i++)
+		path->ps_words[i] = 1;
 	for (i = 0; i < argc; i++) {
 		if (mprr_read_uint(argv[i], &path->ps_words[i])) {
 			*error = i ? "relative throughput must be a number 0..100" :
@@ -99,7 +108,7 @@ int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **
 			return -EINVAL;
 		}
 	}
-	return 0;
+	return type->check_path ? type->check_path(path, error, bad) : 0;
 }
 
 /**
@@ -220,18 +229,6 @@ static void rr_give_back(struct mprr_path *path)
 				       make_turn(path->index, turn_left(turn) + 1)));
 }
 
-static int rr_add_path(struct mprr_path *path, unsigned int argc, char **argv,
-		       const char **error, unsigned int *bad)
-{
-	if (argc > 1) {
-		*error = "round-robin takes at most a repeat count per path";
-		*bad = 1;
-		return -EINVAL;
-	}
-	path->ps_words[0] = 1;
-	return mprr_selector_read_counts(path, argc, argv, error, bad);
-}
-
 static unsigned int rr_emit_path(const struct mprr_path *path, status_type_t type,
 				 char *result, unsigned int maxlen)
 {
@@ -242,9 +239,10 @@ static unsigned int rr_emit_path(const struct mprr_path *path, status_type_t typ
 
 const struct mprr_selector_type mprr_round_robin = {
 	.name		= "round-robin",
+	.max_words	= 1,
+	.too_many	= "round-robin takes at most a repeat count per path",
 	.table_args	= 1,
 	.info_args	= 0,
-	.add_path	= rr_add_path,
 	.select		= rr_select,
 	.another	= rr_another,
 	.pass		= rr_pass,

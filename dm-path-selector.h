@@ -6,7 +6,7 @@
  *
  * A selector answers one question: which path of this group takes the next
  * request.  It owns &mprr_group.ps_state and, in each path,
- * &mprr_path.ps_words (set by add_path, constant afterwards) and
+ * &mprr_path.ps_words (set by mprr_selector_add_path(), constant afterwards) and
  * &mprr_path.ps_load.  It never sleeps, takes no lock of the map, and only
  * returns paths that are usable, that is active and open (dm-rq-merge.c says
  * what open means).  Its cost must not grow with the number of paths.
@@ -20,9 +20,11 @@
 /**
  * struct mprr_selector_type - operations of a path selector
  * @name: the word in the table
+ * @max_words: how many words may follow a path, at most two
+ * @too_many: text of the fault when more follow
  * @table_args: how many words @emit_path writes for TABLE status
  * @info_args: how many words @emit_path writes for INFO status
- * @add_path: parse the path's words into &mprr_path.ps_words.
+ * @check_path: optional; the path's words are in &mprr_path.ps_words: are they in range?
  *	Called by the constructor, may sleep.
  *	Returns 0, or -EINVAL with a text in @error and the index of the wrong
  *	word in @bad.
@@ -45,11 +47,12 @@
  */
 struct mprr_selector_type {
 	const char *name;
+	unsigned int max_words;
+	const char *too_many;
 	unsigned int table_args;
 	unsigned int info_args;
 
-	int (*add_path)(struct mprr_path *path, unsigned int argc, char **argv,
-			const char **error, unsigned int *bad);
+	int (*check_path)(const struct mprr_path *path, const char **error, unsigned int *bad);
 	struct mprr_path *(*select)(struct mprr_group *group, size_t nr_bytes);
 	struct mprr_path *(*another)(struct mprr_path *path, size_t nr_bytes);
 	void (*pass)(struct mprr_path *path);
@@ -66,8 +69,8 @@ extern const struct mprr_selector_type mprr_service_time;
 
 const struct mprr_selector_type *mprr_selector_find(const char *name);
 void mprr_selector_init(struct mprr_group *group);
-int mprr_selector_read_counts(struct mprr_path *path, unsigned int argc, char **argv,
-			      const char **error, unsigned int *bad);
+int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **argv,
+			   const char **error, unsigned int *bad);
 unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int start);
 struct mprr_path *mprr_selector_next(struct mprr_path *path, size_t nr_bytes);
 struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,

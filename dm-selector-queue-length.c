@@ -24,18 +24,6 @@ static struct mprr_path *ql_select(struct mprr_group *group, size_t nr_bytes)
 	return mprr_selector_least(group, nr_bytes, ql_less);
 }
 
-static int ql_add_path(struct mprr_path *path, unsigned int argc, char **argv,
-		       const char **error, unsigned int *bad)
-{
-	if (argc > 1) {
-		*error = "queue-length takes at most a repeat count per path";
-		*bad = 1;
-		return -EINVAL;
-	}
-	path->ps_words[0] = 1;
-	return mprr_selector_read_counts(path, argc, argv, error, bad);
-}
-
 static unsigned int ql_emit_path(const struct mprr_path *path, status_type_t type,
 				 char *result, unsigned int maxlen)
 {
@@ -51,9 +39,10 @@ static unsigned int ql_emit_path(const struct mprr_path *path, status_type_t typ
 
 const struct mprr_selector_type mprr_queue_length = {
 	.name		= "queue-length",
+	.max_words	= 1,
+	.too_many	= "queue-length takes at most a repeat count per path",
 	.table_args	= 1,
 	.info_args	= 1,
-	.add_path	= ql_add_path,
 	.select		= ql_select,
 	.another	= mprr_selector_next,
 	.emit_path	= ql_emit_path,

@@ -46,28 +46,13 @@ static void st_end_io(struct mprr_path *path, size_t nr_bytes)
 	atomic_sub(nr_bytes, &path->ps_load);
 }
 
-static int st_add_path(struct mprr_path *path, unsigned int argc, char **argv,
-		       const char **error, unsigned int *bad)
+static int st_check_path(const struct mprr_path *path, const char **error, unsigned int *bad)
 {
-	int r;
-
-	if (argc > 2) {
-		*error = "service-time takes at most repeat count and relative throughput";
-		*bad = 2;
-		return -EINVAL;
-	}
-	path->ps_words[0] = 1;
-	path->ps_words[1] = 1;
-	r = mprr_selector_read_counts(path, argc, argv, error, bad);
-	if (r)
-		return r;
-
-	if (path->ps_words[1] > ST_MAX_THROUGHPUT) {
-		*error = "relative throughput must be a number 0..100";
-		*bad = 1;
-		return -EINVAL;
-	}
-	return 0;
+	if (path->ps_words[1] <= ST_MAX_THROUGHPUT)
+		return 0;
+	*error = "relative throughput must be a number 0..100";
+	*bad = 1;
+	return -EINVAL;
 }
 
 static unsigned int st_emit_path(const struct mprr_path *path, status_type_t type,
@@ -87,9 +72,11 @@ static unsigned int st_emit_path(const struct mprr_path *path, status_type_t typ
 
 const struct mprr_selector_type mprr_service_time = {
 	.name		= "service-time",
+	.max_words	= 2,
+	.too_many	= "service-time takes at most repeat count and relative throughput",
 	.table_args	= 2,
 	.info_args	= 2,
-	.add_path	= st_add_path,
+	.check_path	= st_check_path,
 	.select		= st_select,
 	.another	= mprr_selector_next,
 	.start_io	= st_start_io,

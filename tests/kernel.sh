@@ -7,7 +7,8 @@ set -euo pipefail
 
 usage() {
 	cat <<-EOF
-	usage: tests/kernel.sh KERNEL      (tests/kernel-KERNEL.t is the same)
+	usage: tests/kernel.sh KERNEL      (tests/kernel-KERNEL.t is the same, and
+	                                    tests/debug-KERNEL.t for KERNEL-debug)
 
 	environment:
 	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
@@ -40,8 +41,11 @@ RESULTS=$TOP/build/results/tests-$KERNEL
 MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
+# All tests together; a debug kernel takes its time.
+limit=$((1500 * ${MPRR_RACES:-1} + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
+case $KERNEL in *-debug) limit=$((limit * 4)) ;; esac
+vm=(--timeout "$limit" --module)
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
-vm=(--timeout $((1500 * ${MPRR_RACES:-1} + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}'))) --module)
 boot="--module"
 case " ${names[*]:-2} " in
 *" 2 "* | *" 20"*)

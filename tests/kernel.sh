@@ -18,6 +18,8 @@ usage() {
 	  MPRR_TABLES, MPRR_MESSAGES, MPRR_LOADS, MPRR_SEQUENCES
 	                the same, as the number of cases of one fuzzer
 	  MPRR_CASE     the one case that a fuzzer runs, verbosely
+	  MPRR_RACES    the races of the 500 series run so many times as long (default 1)
+	  MPRR_...      whatever else a test asks for is passed on, too
 	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
@@ -45,7 +47,7 @@ read -ra names <<<"${T:-}"
 
 # All tests together; a debug kernel takes its time.
 MPRR_FUZZ=${MPRR_FUZZ:-1}
-limit=$((1500 + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
+limit=$((1500 * ${MPRR_RACES:-1} + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
 	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
 	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
 case $KERNEL in *-debug) limit=$((limit * 4)) ;; esac
@@ -59,11 +61,14 @@ case " ${names[*]:-2} " in
 	;;
 esac
 args=(MPRR_MINUTES="$MPRR_MINUTES")
-# What the guest's run and the tests take from the environment.
-for name in MPRR_SEED MPRR_FUZZ MPRR_TABLES MPRR_MESSAGES MPRR_LOADS MPRR_SEQUENCES MPRR_CASE \
-	MPRR_ALL TARGET; do
-	[ -z "${!name:-}" ] || args+=("$name=${!name}")
+# Settings of the tests; what the guest sets by itself stays the guest's.
+for name in "${!MPRR_@}"; do
+	case $name in
+	MPRR_LAB | MPRR_CHECK | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
+	*) [ -z "${!name}" ] || args+=("$name=${!name}") ;;
+	esac
 done
+[ -z "${TARGET:-}" ] || args+=(TARGET="$TARGET")
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"

@@ -10,31 +10,19 @@
  * It touches only the device that it is given.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/dm-ioctl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <poll.h>
-#include <regex.h>
 #include <scsi/sg.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "dm.h"
 
 #define IOBUF (1 << 20)
-
-static const char *errname(int e)
-{
-	return e ? strerrorname_np(e) ? strerrorname_np(e) : "E?" : "ok";
-}
 
 static int usage(FILE *to)
 {
@@ -49,9 +37,7 @@ static int usage(FILE *to)
 	      "  tur DEV                SG_IO TEST UNIT READY\n"
 	      "  ioctl DEV NUMBER       an argument-less ioctl\n"
 	      "  hold DEV               open DEV exclusively until killed\n"
-	      "  uevents                print each kernel uevent of a block device on one line\n"
-	      "  follow END REGEX       print \"ready\", then each kernel log line matching REGEX and what\n"
-	      "                         comes within 20 ms after it, until a line contains END\n",
+	      "  uevents                print each kernel uevent of a block device on one line\n",
 	      to);
 	return to == stdout ? 0 : 2;
 }
@@ -88,51 +74,6 @@ static void kmsg_print(int fd)
 	}
 }
 
-static int dm_call(int fd, unsigned long cmd, struct dm_ioctl *io, const char *map)
-{
-	io->version[0] = DM_VERSION_MAJOR;
-	io->data_start = sizeof(*io);
-	snprintf(io->name, sizeof(io->name), "%s", map);
-	return ioctl(fd, cmd, io) ? errno : 0;
-}
-
-static int dm_plain(int fd, unsigned long cmd, const char *map)
-{
-	struct dm_ioctl io = { .data_size = sizeof(io) };
-
-	return dm_call(fd, cmd, &io, map);
-}
-
-static int dm_load(int fd, const char *map, const char *table)
-{
-	unsigned long long start, len;
-	struct dm_target_spec *spec;
-	struct dm_ioctl *io;
-	size_t size;
-	char type[DM_MAX_TYPE_NAME] = "";
-	int used = 0, err;
-
-	if (sscanf(table, "%llu %llu %15s%n", &start, &len, type, &used) < 3)
-		return EBADMSG;
-	table += used;
-	while (*table == ' ')
-		table++;
-	size = sizeof(*io) + sizeof(*spec) + strlen(table) + 16;
-	io = calloc(1, size);
-	if (!io)
-		return ENOMEM;
-	io->data_size = size;
-	io->target_count = 1;
-	spec = (void *)(io + 1);
-	spec->sector_start = start;
-	spec->length = len;
-	snprintf(spec->target_type, sizeof(spec->target_type), "%s", type);
-	strcpy((char *)(spec + 1), table);
-	err = dm_call(fd, DM_TABLE_LOAD, io, map);
-	free(io);
-	return err;
-}
-
 /* status of the inactive table; flags: 0 = INFO, DM_STATUS_TABLE_FLAG = TABLE */
 static void dm_show(int fd, const char *map, const char *what, unsigned int flags)
 {
@@ -164,7 +105,7 @@ static int do_load(const char *map, const char *table, int show)
 		return 2;
 	}
 	if (!map) {
-		err = dm_plain(fd, DM_DEV_CREATE, name);
+		err = dm_create(fd, name, NULL);
 		if (err) {
 			printf("create failed: %s\n", errname(err));
 			return 2;
@@ -175,7 +116,7 @@ static int do_load(const char *map, const char *table, int show)
 		dm_show(fd, name, "table", DM_STATUS_TABLE_FLAG);
 		dm_show(fd, name, "info", 0);
 	}
-	err2 = dm_plain(fd, map ? DM_TABLE_CLEAR : DM_DEV_REMOVE, name);
+	err2 = map ? dm_clear(fd, name) : dm_remove(fd, name);
 	if (err2 && !(map && err2 == ENXIO))
 		printf("cleanup failed: %s\n", errname(err2));
 	puts(errname(err));
@@ -355,54 +296,6 @@ static int do_uevents(void)
 	return 1;
 }
 
-/* ---- the kernel log as it comes, however long it gets ---- */
-
-static int do_follow(const char *end, const char *regex)
-{
-	int fd = open("/dev/kmsg", O_RDONLY), lost = 0;
-	char rec[8192], *text, *stop;
-	unsigned long long at, last = 0;
-	regex_t re;
-	ssize_t n;
-
-	if (fd < 0 || lseek(fd, 0, SEEK_END) < 0) {
-		perror("/dev/kmsg");
-		return 2;
-	}
-	if (regcomp(&re, regex, REG_EXTENDED | REG_NOSUB))
-		return usage(stderr);
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	puts("ready");
-	for (;;) {
-		n = read(fd, rec, sizeof(rec) - 1);
-		if (n < 0 && errno == EPIPE) {
-			/* It was faster than we: say so, once. */
-			if (!lost++)
-				puts("BUG: kernel log lines were overwritten before they were read");
-			continue;
-		}
-		if (n <= 0)
-			return 1;
-		rec[n] = 0;
-		text = strchr(rec, ';');
-		if (!text)
-			continue;
-		*text++ = 0;
-		stop = strchr(text, '\n');
-		if (stop)
-			*stop = 0;
-		if (strstr(text, end))
-			return 0;
-		at = 0;
-		sscanf(rec, "%*u,%*u,%llu", &at);
-		if (!regexec(&re, text, 0, NULL, 0))
-			last = at;
-		else if (!last || at > last + 20000)
-			continue;
-		printf("[%5llu.%06llu] %s\n", at / 1000000, at % 1000000, text);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
@@ -429,7 +322,5 @@ int main(int argc, char **argv)
 		return do_hold(argv[2]);
 	if (!strcmp(verb, "uevents") && argc == 2)
 		return do_uevents();
-	if (!strcmp(verb, "follow") && argc == 4)
-		return do_follow(argv[2], argv[3]);
 	return usage(stderr);
 }

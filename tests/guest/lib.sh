@@ -181,6 +181,14 @@ lib_stop_children() {
 	done
 }
 
+# ---- C programs beside the tests ------------------------------------------------
+
+# build_c NAME [GCC OPTION...]: NAME.c of this directory, built once a run; its path in PROGRAM
+build_c() {
+	PROGRAM=$MPRR_TMP/$1
+	[ -x "$PROGRAM" ] || gcc -O1 -pthread -o "$PROGRAM" "$(dirname "${BASH_SOURCE[0]}")/$1.c" "${@:2}"
+}
+
 # ---- kernel log ---------------------------------------------------------------
 
 # klog_mark: klog shows what comes after this
@@ -289,6 +297,14 @@ loop_up() {
 	LOOP=$(losetup -f --show "$@")
 	LOOP=${LOOP##*/}
 	echo "$LOOP" >>"$MPRR_TMP/loops"
+}
+
+# udev_off: for tests that make thousands of uevents nobody needs, and no device; the runner
+# starts udevd again
+udev_off() {
+	udevadm settle -t $((20 * MPRR_SLOW))
+	touch "$MPRR_TMP/udev-off"
+	systemctl stop systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd.service
 }
 
 # ---- maps ---------------------------------------------------------------------

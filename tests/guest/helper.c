@@ -4,14 +4,12 @@
  *
  * It does what the shell cannot: device-mapper ioctls with the exact errno and
  * the kernel log lines that this very call produced, single I/Os with the exact
- * errno, I/O that is guaranteed not to merge, and a uevent listener.
+ * errno, I/O that is guaranteed not to merge, a uevent
+ * listener, and a reader of the kernel log.
  * Every verb prints one line that begins with "ok" or with the errno's name.
  * It touches only the device that it is given.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/dm-ioctl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/netlink.h>
@@ -19,20 +17,12 @@
 #include <scsi/sg.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "dm.h"
 
 #define IOBUF (1 << 20)
-
-static const char *errname(int e)
-{
-	return e ? strerrorname_np(e) ? strerrorname_np(e) : "E?" : "ok";
-}
 
 static int usage(FILE *to)
 {
@@ -84,51 +74,6 @@ static void kmsg_print(int fd)
 	}
 }
 
-static int dm_call(int fd, unsigned long cmd, struct dm_ioctl *io, const char *map)
-{
-	io->version[0] = DM_VERSION_MAJOR;
-	io->data_start = sizeof(*io);
-	snprintf(io->name, sizeof(io->name), "%s", map);
-	return ioctl(fd, cmd, io) ? errno : 0;
-}
-
-static int dm_plain(int fd, unsigned long cmd, const char *map)
-{
-	struct dm_ioctl io = { .data_size = sizeof(io) };
-
-	return dm_call(fd, cmd, &io, map);
-}
-
-static int dm_load(int fd, const char *map, const char *table)
-{
-	unsigned long long start, len;
-	struct dm_target_spec *spec;
-	struct dm_ioctl *io;
-	size_t size;
-	char type[DM_MAX_TYPE_NAME] = "";
-	int used = 0, err;
-
-	if (sscanf(table, "%llu %llu %15s%n", &start, &len, type, &used) < 3)
-		return EBADMSG;
-	table += used;
-	while (*table == ' ')
-		table++;
-	size = sizeof(*io) + sizeof(*spec) + strlen(table) + 16;
-	io = calloc(1, size);
-	if (!io)
-		return ENOMEM;
-	io->data_size = size;
-	io->target_count = 1;
-	spec = (void *)(io + 1);
-	spec->sector_start = start;
-	spec->length = len;
-	snprintf(spec->target_type, sizeof(spec->target_type), "%s", type);
-	strcpy((char *)(spec + 1), table);
-	err = dm_call(fd, DM_TABLE_LOAD, io, map);
-	free(io);
-	return err;
-}
-
 /* status of the inactive table; flags: 0 = INFO, DM_STATUS_TABLE_FLAG = TABLE */
 static void dm_show(int fd, const char *map, const char *what, unsigned int flags)
 {
@@ -160,7 +105,7 @@ static int do_load(const char *map, const char *table, int show)
 		return 2;
 	}
 	if (!map) {
-		err = dm_plain(fd, DM_DEV_CREATE, name);
+		err = dm_create(fd, name, NULL);
 		if (err) {
 			printf("create failed: %s\n", errname(err));
 			return 2;
@@ -171,7 +116,7 @@ static int do_load(const char *map, const char *table, int show)
 		dm_show(fd, name, "table", DM_STATUS_TABLE_FLAG);
 		dm_show(fd, name, "info", 0);
 	}
-	err2 = dm_plain(fd, map ? DM_TABLE_CLEAR : DM_DEV_REMOVE, name);
+	err2 = map ? dm_clear(fd, name) : dm_remove(fd, name);
 	if (err2 && !(map && err2 == ENXIO))
 		printf("cleanup failed: %s\n", errname(err2));
 	puts(errname(err));

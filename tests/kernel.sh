@@ -20,6 +20,7 @@ usage() {
 	  MPRR_CASE     the one case that a fuzzer runs, verbosely
 	  MPRR_RACES    the races of the 500 series run so many times as long (default 1)
 	  MPRR_...      whatever else a test asks for is passed on, too
+	  MPRR_TIMEOUT  seconds after which the guest is ended (default: what the above needs)
 	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
@@ -51,7 +52,7 @@ limit=$((1500 * ${MPRR_RACES:-1} + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 2
 	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
 	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
 case $KERNEL in *-debug) limit=$((limit * 4)) ;; esac
-vm=(--timeout "$limit" --module)
+vm=(--timeout "${MPRR_TIMEOUT:-$limit}" --module)
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
 boot="--module"
 case " ${names[*]:-2} " in
@@ -64,7 +65,7 @@ args=(MPRR_MINUTES="$MPRR_MINUTES")
 # Settings of the tests; what the guest sets by itself stays the guest's.
 for name in "${!MPRR_@}"; do
 	case $name in
-	MPRR_LAB | MPRR_CHECK | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
+	MPRR_LAB | MPRR_CHECK | MPRR_TIMEOUT | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
 	*) [ -z "${!name}" ] || args+=("$name=${!name}") ;;
 	esac
 done

@@ -10,7 +10,6 @@
  * what a lost request looks like from outside.
  */
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -49,7 +48,8 @@ static void plant_abba(void)
 static void plant_sleep(void)
 {
 	spin_lock(&planted_lock);
-	msleep(1);
+	mutex_lock(&mutex_a);
+	mutex_unlock(&mutex_a);
 	spin_unlock(&planted_lock);
 }
 

@@ -232,7 +232,9 @@ static bool one_io(struct worker *w, unsigned int at, unsigned int n, bool write
 				return false;
 		return true;
 	}
-	if (err == EIO && (tolerated || tolerant || turn != tolerant_turns)) {
+	/* No path left: EIO, or what the last one said. */
+	if ((err == EIO || err == ENOLINK || err == ENODEV) &&
+	    (tolerated || tolerant || turn != tolerant_turns)) {
 		w->eio++;
 		usleep(2000);
 		return true;

@@ -784,23 +784,72 @@ static void one_operation(void)
 {
 	deadline();
 	switch (below(30)) {
-	case 0: case 1: case 2: case 3: case 4: op_path(true); break;
-	case 5: case 6: case 7: case 8: op_path(false); break;
-	case 9: case 10: op_group(); break;
-	case 11: op_queue(false); break;
-	case 12: op_queue(true); break;
-	case 13: op_suspend(false); break;
-	case 14: op_suspend(true); break;
-	case 15: case 16: case 17: op_resume(percent(70)); break;
-	case 18: case 19: case 20: op_load(false); break;
-	case 21: op_delete(); break;
-	case 22: op_rescan(); break;
-	case 23: op_depth(); break;
-	case 24: if (percent(50)) op_remove(); else op_clear(); break;
-	case 25: op_unload(); break;
-	case 26: op_status(); break;
-	case 27: op_ioctl(); break;
-	default: op_attribute(); break;
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+	case 4:
+		op_path(true);
+		break;
+	case 5:
+	case 6:
+	case 7:
+	case 8:
+		op_path(false);
+		break;
+	case 9:
+	case 10:
+		op_group();
+		break;
+	case 11:
+		op_queue(false);
+		break;
+	case 12:
+		op_queue(true);
+		break;
+	case 13:
+		op_suspend(false);
+		break;
+	case 14:
+		op_suspend(true);
+		break;
+	case 15:
+	case 16:
+	case 17:
+		op_resume(percent(70));
+		break;
+	case 18:
+	case 19:
+	case 20:
+		op_load(false);
+		break;
+	case 21:
+		op_delete();
+		break;
+	case 22:
+		op_rescan();
+		break;
+	case 23:
+		op_depth();
+		break;
+	case 24:
+		if (percent(50))
+			op_remove();
+		else
+			op_clear();
+		break;
+	case 25:
+		op_unload();
+		break;
+	case 26:
+		op_status();
+		break;
+	case 27:
+		op_ioctl();
+		break;
+	default:
+		op_attribute();
+		break;
 	}
 	no_deadline();
 	/* So that I/O meets every state; nothing depends on it. */

@@ -44,10 +44,21 @@ static const char *const odd_values[] = {
 static int parse_bool(const char *s, uint64_t *value)
 {
 	switch (*s) {
-	case 'y': case 'Y': case '1': *value = 1; return ACCEPT;
-	case 'n': case 'N': case '0': *value = 0; return ACCEPT;
+	case 'y':
+	case 'Y':
+	case '1':
+		*value = 1;
+		return ACCEPT;
+	case 'n':
+	case 'N':
+	case '0':
+		*value = 0;
+		return ACCEPT;
 	case 't': case 'T': *value = 1; return EITHER;	/* newer kernels */
-	case 'f': case 'F': *value = 0; return EITHER;
+	case 'f':
+	case 'F':
+		*value = 0;
+		return EITHER;
 	case 'o': case 'O':
 		*value = s[1] == 'n' || s[1] == 'N';
 		return *value || s[1] == 'f' || s[1] == 'F' ? ACCEPT : REFUSE;

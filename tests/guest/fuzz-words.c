@@ -218,12 +218,18 @@ char *flip_case(const char *word)
 static char *other_spelling(const char *number)
 {
 	switch (below(6)) {
-	case 0: return case_print("0%s", number);
-	case 1: return case_print("0000000000000000%s", number);
-	case 2: return case_print("%llu", strtoull(number, NULL, 10) + (1ull << 32));
-	case 3: return case_print("+%s", number);
-	case 4: return case_print("0x%llx", strtoull(number, NULL, 10));
-	default: return case_print("%s\\\n", number);
+	case 0:
+		return case_print("0%s", number);
+	case 1:
+		return case_print("0000000000000000%s", number);
+	case 2:
+		return case_print("%llu", strtoull(number, NULL, 10) + (1ull << 32));
+	case 3:
+		return case_print("+%s", number);
+	case 4:
+		return case_print("0x%llx", strtoull(number, NULL, 10));
+	default:
+		return case_print("%s\\\n", number);
 	}
 }
 

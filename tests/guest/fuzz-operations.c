@@ -217,7 +217,22 @@ static bool find_disk(struct path *p)
 }
 
 static struct path *awaited;
-static bool disk_found(void) { return find_disk(awaited); }
+
+/* It is in sysfs before it can be opened. */
+static bool disk_found(void)
+{
+	char name[40];
+	int fd;
+
+	if (!find_disk(awaited))
+		return false;
+	snprintf(name, sizeof(name), "/dev/%s", awaited->disk);
+	fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
 
 static void rescan(int i)
 {

@@ -308,6 +308,21 @@ static void op_path(bool fail)
 	send(case_print("%s %s", fail ? "fail_path" : "reinstate_path", live.dev[i]), &after);
 }
 
+/* All paths at once: with four of them chance alone seldom does it. */
+static void op_all_paths(bool fail)
+{
+	struct table after;
+	int i;
+
+	for (i = 0; i < nr_paths; i++) {
+		after = live;
+		after.failed[i] = fail;
+		if (live.in[i])
+			send(case_print("%s %s", fail ? "fail_path" : "reinstate_path",
+					live.dev[i]), &after);
+	}
+}
+
 static void op_group(void)
 {
 	static const char *const verbs[] = { "switch_group", "disable_group", "enable_group" };
@@ -622,7 +637,7 @@ static void attributes_restore(void)
 static void one_operation(void)
 {
 	deadline();
-	switch (below(30)) {
+	switch (below(36)) {
 	case 0:
 	case 1:
 	case 2:
@@ -641,6 +656,7 @@ static void one_operation(void)
 		op_group();
 		break;
 	case 11:
+	case 28:
 		op_queue(false);
 		break;
 	case 12:
@@ -685,6 +701,13 @@ static void one_operation(void)
 		break;
 	case 27:
 		op_ioctl();
+		break;
+	case 29:
+	case 30:
+		op_all_paths(true);
+		break;
+	case 31:
+		op_all_paths(false);
 		break;
 	default:
 		op_attribute();

@@ -72,7 +72,8 @@ static int judge_message(char **argv, int argc, bool apply)
 	if (argc && argv[0][0] == '@')
 		return EITHER;		/* the DM core's */
 	if (argc == 1) {
-		if (strcasecmp(argv[0], "queue_if_no_path") && strcasecmp(argv[0], "fail_if_no_path"))
+		if (strcasecmp(argv[0], "queue_if_no_path") &&
+		    strcasecmp(argv[0], "fail_if_no_path"))
 			return REFUSE;
 		if (apply)
 			model.queue = !strcasecmp(argv[0], "queue_if_no_path");
@@ -109,7 +110,8 @@ static void make_message(struct line *l)
 		add(l, FEATURE, percent(50) ? "fail_path" : "reinstate_path");
 		add(l, DEVICE, any_device());
 	} else {
-		add(l, FEATURE, what < 14 ? "switch_group" : what < 17 ? "disable_group" : "enable_group");
+		add(l, FEATURE, what < 14 ? "switch_group" :
+				what < 17 ? "disable_group" : "enable_group");
 		add_number(l, COUNT, 1 + below(model.info.nr_groups));
 	}
 	if (percent(10))
@@ -133,7 +135,8 @@ static void check_model(const char *map)
 			case_failed(text, "group %u is %c, not %c", g + 1, is.group[g].state,
 				    model.info.group[g].state);
 		for (i = 0; i < is.group[g].nr_paths; i++) {
-			struct info_path *a = &is.group[g].path[i], *b = &model.info.group[g].path[i];
+			struct info_path *a = &is.group[g].path[i];
+			struct info_path *b = &model.info.group[g].path[i];
 
 			if (a->state != b->state || a->fails != b->fails)
 				case_failed(text, "path %s is %c %u, not %c %u", a->dev, a->state,
@@ -142,7 +145,8 @@ static void check_model(const char *map)
 	}
 	err = dm_status(map, DM_STATUS_TABLE_FLAG, text, sizeof(text));
 	if (err || !strncmp(text, "1 queue_if_no_path ", 19) != model.queue)
-		case_failed(text, "TABLE: %s, queueing should be %s", errname(err), model.queue ? "on" : "off");
+		case_failed(text, "TABLE: %s, queueing should be %s", errname(err),
+			    model.queue ? "on" : "off");
 	model_sync(map);
 }
 
@@ -162,8 +166,8 @@ static bool message_case(const char *map)
 	argc = split(text, argv, MAX_WORDS);
 	want = judge_message(argv, argc, false);
 	if (verbose)
-		say("%s, %s: %s", mutated ? "mutated" : "valid",
-		    want == ACCEPT ? "accepted" : want == REFUSE ? "refused" : "either", escaped(text));
+		say("%s, must be %s: %s", mutated ? "mutated" : "valid", verdict_name(want),
+		    escaped(text));
 	err = dm_message(map, text);
 	if (verbose)
 		say("message: %s", errname(err));
@@ -183,7 +187,9 @@ static bool message_case(const char *map)
 /* The map in a known state: all paths, all groups, no queueing. */
 static void messages_end(const char *map)
 {
-	static const char *const texts[] = { "fail_if_no_path", "switch_group 1", "enable_group 1" };
+	static const char *const texts[] = {
+		"fail_if_no_path", "switch_group 1", "enable_group 1"
+	};
 	unsigned int i;
 	int err = 0;
 
@@ -216,8 +222,8 @@ int do_messages(long count, const char *map)
 	check_model(map);
 	messages_end(map);
 	say("%.0f messages a second, seed %llu", done / (now() - t), (unsigned long long)seed);
-	say("total %ld messages: %ld accepted, %ld refused, %d failed", done, accepted, done - accepted,
-	    failures);
+	say("total %ld messages: %ld accepted, %ld refused, %d failed", done, accepted,
+	    done - accepted, failures);
 	return !!failures;
 }
 

@@ -2,10 +2,9 @@
 /*
  * fuzz-operations.c - sequences of operations on a map under verified I/O.
  *
- * Workers write and read blocks whose every sector says block and generation.
- * An I/O may fail only while a request can find no path and none is awaited;
- * the model below knows when that is. Wrong data is never right, and nothing
- * may hang: a watchdog ends an operation that does not return, with the
+ * An I/O (fuzz-io.c) may fail only while a request can find no path and none is
+ * awaited; the model below knows when that is. Wrong data is never right, and
+ * nothing may hang: a watchdog ends an operation that does not return, with the
  * sequence so far. After each sequence the map comes to a known state, where
  * everything moves, then everything stands still and every counter is 0.
  */
@@ -25,10 +24,6 @@
 
 #include "fuzz.h"
 
-#define NR_WORKERS	3
-#define BLOCK		4096u
-#define NR_BLOCKS	512u		/* of one worker */
-#define MAX_IO		16u		/* blocks */
 #define MAX_HOSTS	8
 
 static const char *map, *type;
@@ -58,11 +53,18 @@ static void tell(const char *what, ...)
 	pthread_mutex_unlock(&report_lock);
 }
 
-#define wrong(...) do {						\
-	pthread_mutex_lock(&report_lock);			\
-	case_failed(story, __VA_ARGS__);			\
-	pthread_mutex_unlock(&report_lock);			\
-} while (0)
+void wrong(const char *what, ...)
+{
+	char text[600];
+	va_list ap;
+
+	va_start(ap, what);
+	vsnprintf(text, sizeof(text), what, ap);
+	va_end(ap);
+	pthread_mutex_lock(&report_lock);
+	case_failed(story, "%s", text);
+	pthread_mutex_unlock(&report_lock);
+}
 
 /* ---- sysfs ---- */
 
@@ -126,185 +128,6 @@ static int usable(const struct table *t)
 static bool may_fail(const struct table *t)
 {
 	return !usable(t) && !t->queue;
-}
-
-/* Workers look at these before and after an I/O. */
-static atomic_bool tolerant;
-static atomic_uint tolerant_turns;
-
-static void tolerate(bool on)
-{
-	if (on && !atomic_exchange(&tolerant, true))
-		tolerant_turns++;
-	else if (!on)
-		tolerant = false;
-}
-
-/* ---- workers ---- */
-
-struct block {
-	uint64_t low, high, next;	/* generations that it may have; last one tried */
-};
-
-static struct worker {
-	pthread_t thread;
-	int nr, fd;
-	struct block block[NR_BLOCKS];
-	char *buf;
-	uint64_t rng;
-	atomic_ulong done, eio;
-	atomic_bool paused;
-} workers[NR_WORKERS];
-
-static atomic_bool pause_all, stop_all;
-
-static uint64_t worker_rnd(struct worker *w)
-{
-	w->rng ^= w->rng << 13;
-	w->rng ^= w->rng >> 7;
-	w->rng ^= w->rng << 17;
-	return w->rng;
-}
-
-#define WORDS (512 / 8)
-
-static void fill(uint64_t *sector, uint64_t where, uint64_t generation)
-{
-	uint64_t h = (where * 0x9e3779b97f4a7c15) ^ (generation * 0xd1342543de82ef95);
-	int i;
-
-	sector[0] = 0x6d707272 ^ where;
-	sector[1] = generation;
-	for (i = 2; i < WORDS; i++)
-		sector[i] = h += 0x632be59bd9b4e019;
-}
-
-/* One block that was read; false if it is not what it may be. */
-static bool check_block(struct worker *w, unsigned int nr, const uint64_t *data)
-{
-	struct block *b = &w->block[nr];
-	uint64_t want[WORDS], first = data[1];
-	bool same = true;
-	unsigned int s;
-
-	for (s = 0; s < BLOCK / 512; s++, data += WORDS) {
-		uint64_t where = ((uint64_t)w->nr << 32 | nr) * 8 + s;
-
-		fill(want, where, data[1]);
-		same &= data[1] == first;
-		if (data[1] >= b->low && data[1] <= b->high && !memcmp(want, data, 512))
-			continue;
-		wrong("WRONG DATA: worker %d block %u sector %u: generation %llx (%llu..%llu are right), place %llx",
-		      w->nr, nr, s, (unsigned long long)data[1], (unsigned long long)b->low,
-		      (unsigned long long)b->high, (unsigned long long)data[0]);
-		return false;
-	}
-	if (same)
-		b->low = b->high = first;
-	return true;
-}
-
-static bool one_io(struct worker *w, unsigned int at, unsigned int n, bool write)
-{
-	off_t where = ((off_t)w->nr * NR_BLOCKS + at) * BLOCK;
-	bool tolerated = tolerant;
-	unsigned int turn = tolerant_turns, i, s;
-	ssize_t r;
-	int err;
-
-	for (i = 0; write && i < n; i++) {
-		w->block[at + i].next++;
-		for (s = 0; s < BLOCK / 512; s++)
-			fill((uint64_t *)(w->buf + i * BLOCK + s * 512),
-			     ((uint64_t)w->nr << 32 | (at + i)) * 8 + s, w->block[at + i].next);
-	}
-	r = write ? pwrite(w->fd, w->buf, n * BLOCK, where) : pread(w->fd, w->buf, n * BLOCK, where);
-	err = r < 0 ? errno : 0;
-	w->done++;
-	for (i = 0; write && i < n; i++) {
-		w->block[at + i].high = w->block[at + i].next;
-		if (!err)
-			w->block[at + i].low = w->block[at + i].next;
-	}
-	if (!err && r == (ssize_t)(n * BLOCK)) {
-		for (i = 0; !write && i < n; i++)
-			if (!check_block(w, at + i, (uint64_t *)(w->buf + i * BLOCK)))
-				return false;
-		return true;
-	}
-	if (err == EIO && (tolerated || tolerant || turn != tolerant_turns)) {
-		w->eio++;
-		usleep(2000);
-		return true;
-	}
-	wrong("worker %d: %s of %u blocks: %s, %zd bytes", w->nr, write ? "write" : "read", n,
-	      errname(err), r);
-	return false;
-}
-
-static void *work(void *arg)
-{
-	struct worker *w = arg;
-
-	while (!stop_all) {
-		unsigned int n = 1 + worker_rnd(w) % MAX_IO;
-
-		if (pause_all) {
-			w->paused = true;
-			usleep(1000);
-			continue;
-		}
-		w->paused = false;
-		if (!one_io(w, worker_rnd(w) % (NR_BLOCKS - n + 1), n, worker_rnd(w) & 1))
-			usleep(100000);	/* said; the run goes on, or ends */
-	}
-	w->paused = true;
-	return NULL;
-}
-
-static int workers_start(bool first)
-{
-	unsigned int i, at;
-
-	pause_all = stop_all = false;
-	for (i = 0; i < NR_WORKERS; i++) {
-		struct worker *w = &workers[i];
-
-		w->nr = i;
-		w->rng = seed * 1000003 + this_case * 10007 + i + 1;
-		w->paused = false;
-		if (!w->buf && posix_memalign((void **)&w->buf, 4096, MAX_IO * BLOCK))
-			return ENOMEM;
-		w->fd = open(node, O_RDWR | O_DIRECT | O_CLOEXEC);
-		if (w->fd < 0)
-			return errno;
-		for (at = 0; first && at < NR_BLOCKS; at += MAX_IO)
-			one_io(w, at, MAX_IO, true);
-		if (pthread_create(&w->thread, NULL, work, w))
-			return EAGAIN;
-	}
-	return 0;
-}
-
-static bool all_paused(void)
-{
-	int i;
-
-	for (i = 0; i < NR_WORKERS; i++)
-		if (!workers[i].paused)
-			return false;
-	return true;
-}
-
-static void workers_stop(void)
-{
-	int i;
-
-	stop_all = true;
-	for (i = 0; i < NR_WORKERS; i++) {
-		pthread_join(workers[i].thread, NULL);
-		close(workers[i].fd);
-	}
 }
 
 /* ---- the watchdog ---- */
@@ -379,7 +202,8 @@ static bool find_disk(struct path *p)
 	glob_t g;
 	bool found;
 
-	snprintf(pattern, sizeof(pattern), "/sys/class/scsi_host/%s/device/target*/*/block/*", p->host);
+	snprintf(pattern, sizeof(pattern), "/sys/class/scsi_host/%s/device/target*/*/block/*",
+		 p->host);
 	found = !glob(pattern, 0, NULL, &g);
 	if (found) {
 		snprintf(p->disk, sizeof(p->disk), "%s", strrchr(g.gl_pathv[0], '/') + 1);
@@ -393,7 +217,22 @@ static bool find_disk(struct path *p)
 }
 
 static struct path *awaited;
-static bool disk_found(void) { return find_disk(awaited); }
+
+/* It is in sysfs before it can be opened. */
+static bool disk_found(void)
+{
+	char name[40];
+	int fd;
+
+	if (!find_disk(awaited))
+		return false;
+	snprintf(name, sizeof(name), "/dev/%s", awaited->disk);
+	fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
 
 static void rescan(int i)
 {
@@ -418,7 +257,7 @@ static void delete_disk(int i)
 		live.dead[i] = true;
 	if (inactive.in[i] && !strcmp(inactive.dev[i], paths[i].dev))
 		inactive.dead[i] = true;
-	tolerate(tolerant || (!suspended && may_fail(&live)));
+	io_tolerate(io_tolerant || (!suspended && may_fail(&live)));
 	err = write_file(file, "1");
 	if (err)
 		wrong("delete of %s: %s", paths[i].disk, errname(err));
@@ -448,12 +287,12 @@ static void send(const char *text, const struct table *after)
 	int err;
 
 	tell("message %s", text);
-	tolerate(eio);
+	io_tolerate(eio);
 	err = dm_message(map, text);
 	expect("message", err, suspended ? EBUSY : 0);
 	if (!suspended)
 		live = *after;
-	tolerate(!suspended && may_fail(&live));
+	io_tolerate(!suspended && may_fail(&live));
 }
 
 static void op_path(bool fail)
@@ -467,6 +306,21 @@ static void op_path(bool fail)
 		return;
 	after.failed[i] = fail;
 	send(case_print("%s %s", fail ? "fail_path" : "reinstate_path", live.dev[i]), &after);
+}
+
+/* All paths at once: with four of them chance alone seldom does it. */
+static void op_all_paths(bool fail)
+{
+	struct table after;
+	int i;
+
+	for (i = 0; i < nr_paths; i++) {
+		after = live;
+		after.failed[i] = fail;
+		if (live.in[i])
+			send(case_print("%s %s", fail ? "fail_path" : "reinstate_path",
+					live.dev[i]), &after);
+	}
 }
 
 static void op_group(void)
@@ -493,11 +347,11 @@ static void op_suspend(bool noflush)
 		return;
 	tell("suspend%s", noflush ? " noflush" : "");
 	/* A flush suspend switches queueing off. */
-	tolerate(may_fail(&live) || (!noflush && !usable(&live)));
+	io_tolerate(may_fail(&live) || (!noflush && !usable(&live)));
 	err = dm_plain(DM_DEV_SUSPEND, map, DM_SUSPEND_FLAG | (noflush ? DM_NOFLUSH_FLAG : 0));
 	expect("suspend", err, 0);
 	suspended = true;
-	tolerate(false);
+	io_tolerate(false);
 }
 
 static void op_resume(bool noflush)
@@ -507,14 +361,15 @@ static void op_resume(bool noflush)
 	int err;
 
 	tell("resume%s%s", inactive.there ? " new table" : "", noflush ? " noflush" : "");
-	tolerate(may_fail(after) || (!suspended && may_fail(&live)) || (flushes && !usable(&live)));
+	io_tolerate(may_fail(after) || (!suspended && may_fail(&live)) ||
+		    (flushes && !usable(&live)));
 	err = dm_plain(DM_DEV_SUSPEND, map, noflush ? DM_NOFLUSH_FLAG : 0);
 	expect("resume", err, 0);
 	if (inactive.there)
 		live = inactive;
 	inactive.there = false;
 	suspended = false;
-	tolerate(may_fail(&live));
+	io_tolerate(may_fail(&live));
 }
 
 /* A table of some of the disks that are there, or of all of them. */
@@ -543,7 +398,8 @@ static char *make_table_words(struct table *t, bool whole)
 
 		text = case_print("%s %s 0 %d %c", text, selectors[s], size, words[s][0]);
 		for (; size; size--, left--) {
-			text = case_print("%s %s %u", text, t->dev[order[n - left]], s ? 1 : below(9));
+			text = case_print("%s %s %u", text, t->dev[order[n - left]],
+					  s ? 1 : below(9));
 			if (s == 2)
 				text = case_print("%s %u", text, below(101));
 		}
@@ -602,13 +458,13 @@ static void op_rescan(void)
 static void op_depth(void)
 {
 	int i = below(nr_paths);
-	char *depth = case_print("%u", percent(70) ? 1 + below(4) : 1 + below(64));
+	char *depth = case_print("%u", percent(70) ? 1 + below(4) : 1 + below(64)), *file;
 
 	if (!paths[i].disk[0])
 		return;
 	tell("queue_depth of %s %s", paths[i].disk, depth);
-	expect("queue_depth", write_file(case_print("/sys/block/%s/device/queue_depth", paths[i].disk),
-					 depth), 0);
+	file = case_print("/sys/block/%s/device/queue_depth", paths[i].disk);
+	expect("queue_depth", write_file(file, depth), 0);
 }
 
 static void op_remove(void)
@@ -653,7 +509,7 @@ static void op_ioctl(void)
 	if (suspended || !usable(&live))
 		return;
 	tell("test unit ready");
-	if (ioctl(workers[0].fd, SG_IO, &hdr)) {}
+	if (ioctl(io_fd(), SG_IO, &hdr)) {}
 	tell("; ");
 }
 
@@ -781,24 +637,81 @@ static void attributes_restore(void)
 static void one_operation(void)
 {
 	deadline();
-	switch (below(30)) {
-	case 0: case 1: case 2: case 3: case 4: op_path(true); break;
-	case 5: case 6: case 7: case 8: op_path(false); break;
-	case 9: case 10: op_group(); break;
-	case 11: op_queue(false); break;
-	case 12: op_queue(true); break;
-	case 13: op_suspend(false); break;
-	case 14: op_suspend(true); break;
-	case 15: case 16: case 17: op_resume(percent(70)); break;
-	case 18: case 19: case 20: op_load(false); break;
-	case 21: op_delete(); break;
-	case 22: op_rescan(); break;
-	case 23: op_depth(); break;
-	case 24: if (percent(50)) op_remove(); else op_clear(); break;
-	case 25: op_unload(); break;
-	case 26: op_status(); break;
-	case 27: op_ioctl(); break;
-	default: op_attribute(); break;
+	switch (below(36)) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+	case 4:
+		op_path(true);
+		break;
+	case 5:
+	case 6:
+	case 7:
+	case 8:
+		op_path(false);
+		break;
+	case 9:
+	case 10:
+		op_group();
+		break;
+	case 11:
+	case 28:
+		op_queue(false);
+		break;
+	case 12:
+		op_queue(true);
+		break;
+	case 13:
+		op_suspend(false);
+		break;
+	case 14:
+		op_suspend(true);
+		break;
+	case 15:
+	case 16:
+	case 17:
+		op_resume(percent(70));
+		break;
+	case 18:
+	case 19:
+	case 20:
+		op_load(false);
+		break;
+	case 21:
+		op_delete();
+		break;
+	case 22:
+		op_rescan();
+		break;
+	case 23:
+		op_depth();
+		break;
+	case 24:
+		if (percent(50))
+			op_remove();
+		else
+			op_clear();
+		break;
+	case 25:
+		op_unload();
+		break;
+	case 26:
+		op_status();
+		break;
+	case 27:
+		op_ioctl();
+		break;
+	case 29:
+	case 30:
+		op_all_paths(true);
+		break;
+	case 31:
+		op_all_paths(false);
+		break;
+	default:
+		op_attribute();
+		break;
 	}
 	no_deadline();
 	/* So that I/O meets every state; nothing depends on it. */
@@ -807,18 +720,6 @@ static void one_operation(void)
 }
 
 /* ---- the known state after each sequence ---- */
-
-static unsigned long done_before[NR_WORKERS];
-
-static bool all_moved(void)
-{
-	int i;
-
-	for (i = 0; i < NR_WORKERS; i++)
-		if (workers[i].done < done_before[i] + 3)
-			return false;
-	return true;
-}
 
 static bool idle(const char *disk)
 {
@@ -907,18 +808,12 @@ static void check_counters(void)
 /* Everything moves, then everything stands still; all data of one worker is read. */
 static void settle(void)
 {
-	struct worker *w = &workers[below(NR_WORKERS)];
-	unsigned int at;
-	int i;
-
-	for (i = 0; i < NR_WORKERS; i++)
-		done_before[i] = workers[i].done;
-	wait_for(all_moved, "I/O does not go on though all paths are there");
-	pause_all = true;
-	wait_for(all_paused, "an I/O does not end though all paths are there");
+	io_mark();
+	wait_for(io_all_moved, "I/O does not go on though all paths are there");
+	io_pause(true);
+	wait_for(io_all_paused, "an I/O does not end though all paths are there");
 	deadline();
-	for (at = 0; at < NR_BLOCKS; at += MAX_IO)
-		one_io(w, at, MAX_IO, false);
+	io_verify(below(IO_WORKERS));
 	no_deadline();
 	wait_for(all_idle, "in-flight counters (sysfs) are not 0 though nothing runs");
 	check_counters();
@@ -973,7 +868,7 @@ static bool module_gone(void)
 static void map_down(void)
 {
 	deadline();
-	workers_stop();
+	io_stop();
 	no_deadline();
 	wait_for(map_gone, "the map is not removed");	/* udev may have it open */
 }
@@ -990,7 +885,7 @@ static void renew(void)
 	if (!err)
 		err = map_up();
 	if (!err)
-		err = workers_start(false);
+		err = io_start(node, false);
 	if (err) {
 		wrong("the map does not come again: %s", errname(err));
 		exit(1);
@@ -1008,7 +903,7 @@ static void sequence(void)
 	settle();
 	if (percent(10))
 		renew();
-	pause_all = false;
+	io_pause(false);
 }
 
 static bool find_paths(int nr_hosts, char **hosts)
@@ -1025,17 +920,18 @@ static bool find_paths(int nr_hosts, char **hosts)
 	snprintf(file, sizeof(file), "/sys/block/%s/size", paths[0].disk);
 	read_file(file, size, sizeof(size));
 	length = strtoull(size, NULL, 10);
-	return length >= NR_WORKERS * NR_BLOCKS * BLOCK / 512;
+	return length >= IO_SECTORS;
 }
 
-int do_operations(long count, const char *map_name, const char *type_name, int nr_hosts, char **hosts)
+int do_operations(long count, const char *map_name, const char *type_name, int nr_hosts,
+		  char **hosts)
 {
 	const char *slow = getenv("MPRR_SLOW");
 	unsigned long ios = 0, eio = 0;
 	long k, done = 0;
 	pthread_t dog;
 	double t;
-	int err, i;
+	int err;
 
 	map = map_name;
 	type = type_name;
@@ -1047,7 +943,7 @@ int do_operations(long count, const char *map_name, const char *type_name, int n
 	}
 	err = map_up();
 	if (!err)
-		err = workers_start(true);
+		err = io_start(node, true);
 	if (!err)
 		err = pthread_create(&dog, NULL, watchdog, NULL);
 	if (err || failures) {
@@ -1065,12 +961,10 @@ int do_operations(long count, const char *map_name, const char *type_name, int n
 	}
 	story[0] = 0;
 	map_down();
-	for (i = 0; i < NR_WORKERS; i++) {
-		ios += workers[i].done;
-		eio += workers[i].eio;
-	}
+	io_totals(&ios, &eio);
 	say("%.2f sequences a second, %lu I/Os of which %lu failed and might, seed %llu",
 	    done / (now() - t), ios, eio, (unsigned long long)seed);
-	say("total %ld sequences: %ld accepted, %ld refused, %d failed", done, taken, refused, failures);
+	say("total %ld sequences: %ld accepted, %ld refused, %d failed", done, taken, refused,
+	    failures);
 	return !!failures;
 }

@@ -32,11 +32,13 @@ static struct parameter {
 
 static const char *const odd_values[] = {
 	"0", "1", "y", "n", "Y", "N", "on", "off", "ON", "oFF", "o", "yes", "no", "t", "f", "true",
-	"", "2", "5", "60", "86400", "31536000", "31536001", "1000000000", "2147483648", "4294967295",
-	"4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615",
-	"18446744073709551616", "99999999999999999999", "-1", "-0", "+5", "++5", "0x10", "0X1F", "0x",
-	"010", "08", "0b1", "5s", "5 ", " 5", "5\n", "5\n\n", "\n", "1e3", "1.5", "\xc3\xa4", "\x01",
-	"1,2", "%d", "0000000000000000000000007", "0xffffffffffffffff", "0x10000000000000000",
+	"", "2", "5", "60", "86400", "31536000", "31536001", "1000000000", "2147483648",
+	"4294967295", "4294967296", "9223372036854775807", "9223372036854775808",
+	"18446744073709551615",
+	"18446744073709551616", "99999999999999999999", "-1", "-0", "+5", "++5", "0x10", "0X1F",
+	"0x", "010", "08", "0b1", "5s", "5 ", " 5", "5\n", "5\n\n", "\n", "1e3", "1.5", "\xc3\xa4",
+	"\x01", "1,2", "%d", "0000000000000000000000007", "0xffffffffffffffff",
+	"0x10000000000000000",
 	"01777777777777777777777", "soon", "never", "''", "'",
 };
 
@@ -44,10 +46,21 @@ static const char *const odd_values[] = {
 static int parse_bool(const char *s, uint64_t *value)
 {
 	switch (*s) {
-	case 'y': case 'Y': case '1': *value = 1; return ACCEPT;
-	case 'n': case 'N': case '0': *value = 0; return ACCEPT;
+	case 'y':
+	case 'Y':
+	case '1':
+		*value = 1;
+		return ACCEPT;
+	case 'n':
+	case 'N':
+	case '0':
+		*value = 0;
+		return ACCEPT;
 	case 't': case 'T': *value = 1; return EITHER;	/* newer kernels */
-	case 'f': case 'F': *value = 0; return EITHER;
+	case 'f':
+	case 'F':
+		*value = 0;
+		return EITHER;
 	case 'o': case 'O':
 		*value = s[1] == 'n' || s[1] == 'N';
 		return *value || s[1] == 'f' || s[1] == 'F' ? ACCEPT : REFUSE;
@@ -240,8 +253,7 @@ static bool parameter_case(int ko)
 	int want = make_parameters(&line), err, n;
 
 	if (verbose)
-		say("load with \"%s\", must be %s", escaped(line),
-		    want == ACCEPT ? "accepted" : want == REFUSE ? "refused" : "either");
+		say("load with \"%s\", must be %s", escaped(line), verdict_name(want));
 	err = syscall(SYS_finit_module, ko, line, 0) ? errno : 0;
 	if (verbose)
 		say("load: %s", errname(err));
@@ -283,8 +295,8 @@ int do_parameters(long count, const char *file)
 		progress("loads", done, count);
 	}
 	say("%.1f loads a second, seed %llu", done / (now() - t), (unsigned long long)seed);
-	say("total %ld loads: %ld accepted, %ld refused, %d failed", done, accepted, done - accepted,
-	    failures);
+	say("total %ld loads: %ld accepted, %ld refused, %d failed", done, accepted,
+	    done - accepted, failures);
 	return !!failures;
 }
 

@@ -162,7 +162,8 @@ static void judge(const char *text, struct opinion *v)
 	}
 	r.argv += handler;
 	r.argc -= handler;
-	if (!read_number(&r, 0, 1024, &groups) || !read_number(&r, 0, 1024, &init) || !groups != !init)
+	if (!read_number(&r, 0, 1024, &groups) || !read_number(&r, 0, 1024, &init) ||
+	    !groups != !init)
 		return;
 	if (!groups)	/* no path, no handler that could be wrong */
 		sure = true;
@@ -257,6 +258,8 @@ static void strip_handler(const char *table, char *out)
 	strcpy(out, p);
 }
 
+#define INACTIVE_TABLE (DM_STATUS_TABLE_FLAG | DM_QUERY_INACTIVE_TABLE_FLAG)
+
 /* The echo of an accepted line: right, complete, and accepted with the same echo. */
 static void check_echo(const char *text, const char *type, uint64_t len, const struct opinion *v)
 {
@@ -265,9 +268,10 @@ static void check_echo(const char *text, const char *type, uint64_t len, const s
 	const char *bad;
 	int err;
 
-	err = dm_status(FUZZ_MAP, DM_STATUS_TABLE_FLAG | DM_QUERY_INACTIVE_TABLE_FLAG, echo, sizeof(echo));
+	err = dm_status(FUZZ_MAP, INACTIVE_TABLE, echo, sizeof(echo));
 	if (err || !*echo) {
-		case_failed(text, "TABLE of what was accepted: %s, \"%s\"", errname(err), escaped(echo));
+		case_failed(text, "TABLE of what was accepted: %s, \"%s\"", errname(err),
+			    escaped(echo));
 		return;
 	}
 	strip_handler(echo, bare);
@@ -276,10 +280,11 @@ static void check_echo(const char *text, const char *type, uint64_t len, const s
 		case_failed(text, "TABLE is not what was loaded: %s", escaped(bare));
 	}
 	if (percent(12)) {
-		err = dm_status_in(FUZZ_MAP, DM_STATUS_TABLE_FLAG | DM_QUERY_INACTIVE_TABLE_FLAG, again,
+		err = dm_status_in(FUZZ_MAP, INACTIVE_TABLE, again,
 				   sizeof(again), below(strlen(echo) + 20));
 		if (err != E2BIG && (err || strcmp(again, echo)))
-			case_failed(text, "TABLE into a small buffer: %s, %s", errname(err), escaped(again));
+			case_failed(text, "TABLE into a small buffer: %s, %s", errname(err),
+				    escaped(again));
 	}
 	if (percent(25)) {
 		err = dm_status(FUZZ_MAP, DM_QUERY_INACTIVE_TABLE_FLAG, again, sizeof(again));
@@ -292,7 +297,7 @@ static void check_echo(const char *text, const char *type, uint64_t len, const s
 		return;
 	err = dm_load(FUZZ_MAP, len, type, echo);
 	if (!err)
-		err = dm_status(FUZZ_MAP, DM_STATUS_TABLE_FLAG | DM_QUERY_INACTIVE_TABLE_FLAG, again,
+		err = dm_status(FUZZ_MAP, INACTIVE_TABLE, again,
 				sizeof(again));
 	if (err)
 		case_failed(text, "the echo is not accepted: %s: %s", errname(err), escaped(echo));
@@ -318,8 +323,8 @@ static bool table_case(const char *type, uint64_t len)
 	text = join(l);
 	judge(text, &v);
 	if (verbose)
-		say("%s, the grammar says %s: %s", mutated ? "mutated" : "valid",
-		    v.what == ACCEPT ? "accepted" : v.what == REFUSE ? "refused" : "either", escaped(text));
+		say("%s, must be %s: %s", mutated ? "mutated" : "valid", verdict_name(v.what),
+		    escaped(text));
 	if (!mutated && v.what == REFUSE)
 		case_failed(text, "the fuzzer's own parser refuses a valid line");
 
@@ -365,8 +370,8 @@ int do_tables(long count, const char *type, uint64_t len)
 	if (err)
 		case_failed("", "the map is not removed: %s", errname(err));
 	say("%.0f lines a second, seed %llu", done / (now() - t), (unsigned long long)seed);
-	say("total %ld lines: %ld accepted, %ld refused, %d failed", done, accepted, done - accepted,
-	    failures);
+	say("total %ld lines: %ld accepted, %ld refused, %d failed", done, accepted,
+	    done - accepted, failures);
 	return !!failures;
 }
 

@@ -21,7 +21,7 @@ char *nodes[64];
 
 void find_nodes(void)
 {
-	char link[64], to[512];
+	char link[64], to[512], *name;
 	ssize_t n;
 	int i;
 
@@ -29,7 +29,8 @@ void find_nodes(void)
 		snprintf(link, sizeof(link), "/sys/dev/block/%s", devs[i]);
 		n = readlink(link, to, sizeof(to) - 1);
 		to[n < 0 ? 0 : n] = 0;
-		if (asprintf(&nodes[i], "/dev/%s", strrchr(to, '/') ? strrchr(to, '/') + 1 : "?") < 0)
+		name = strrchr(to, '/');
+		if (asprintf(&nodes[i], "/dev/%s", name ? name + 1 : "?") < 0)
 			exit(2);
 	}
 }
@@ -141,9 +142,10 @@ static const char *const odd_numbers[] = {
 };
 
 static const char *const odd_pieces[] = {
-	"\x01", "\x07", "\x1b[31m", "\x7f", "\t", "\\\t", "\n", "\\\n", "\r", "\v", "\f", "\\ ", "\\",
-	"\\\\", "%s%n", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff\xfe", "\xa0", "\\\xa0",
-	"\xc3\xa4\xa0", "'", "\"", "`id`", "$(id)", ";", "|", "*", "?", "/", "..", ":", "@", "#", "=",
+	"\x01", "\x07", "\x1b[31m", "\x7f", "\t", "\\\t", "\n", "\\\n", "\r", "\v", "\f", "\\ ",
+	"\\", "\\\\", "%s%n", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff\xfe", "\xa0",
+	"\\\xa0", "\xc3\xa4\xa0", "'", "\"", "`id`", "$(id)", ";", "|", "*", "?", "/", "..", ":",
+	"@", "#", "=",
 };
 
 static const char *const odd_words[] = {
@@ -154,8 +156,10 @@ static const char *const odd_words[] = {
 };
 
 static const char *const odd_devices[] = {
-	"250:77", "99999999:1", "/dev/nosuchdisk", "nosuchdisk", "8:", ":16", ":", "/dev/null", "/dev",
-	"/", "/dev/zero/x", "4294967295:4294967295", "-8:0", "8:-1", "8:0:0", "0:0", "/proc/self/mem",
+	"250:77", "99999999:1", "/dev/nosuchdisk", "nosuchdisk", "8:", ":16", ":", "/dev/null",
+	"/dev",
+	"/", "/dev/zero/x", "4294967295:4294967295", "-8:0", "8:-1", "8:0:0", "0:0",
+	"/proc/self/mem",
 };
 
 int any_of_kind(const struct line *l, enum kind a, enum kind b)
@@ -188,8 +192,9 @@ static void insert_word(struct line *l, int at, char *word)
 
 char *long_word(const char *word)
 {
-	static const unsigned int lengths[] = { 15, 16, 17, 127, 128, 129, 255, 256, 1023, 4095, 4096,
-						16384, 70000 };
+	static const unsigned int lengths[] = {
+		15, 16, 17, 127, 128, 129, 255, 256, 1023, 4095, 4096, 16384, 70000
+	};
 	unsigned int n = lengths[below(percent(90) ? 10 : 13)];
 	char *out = case_alloc(n + 1);
 
@@ -218,12 +223,18 @@ char *flip_case(const char *word)
 static char *other_spelling(const char *number)
 {
 	switch (below(6)) {
-	case 0: return case_print("0%s", number);
-	case 1: return case_print("0000000000000000%s", number);
-	case 2: return case_print("%llu", strtoull(number, NULL, 10) + (1ull << 32));
-	case 3: return case_print("+%s", number);
-	case 4: return case_print("0x%llx", strtoull(number, NULL, 10));
-	default: return case_print("%s\\\n", number);
+	case 0:
+		return case_print("0%s", number);
+	case 1:
+		return case_print("0000000000000000%s", number);
+	case 2:
+		return case_print("%llu", strtoull(number, NULL, 10) + (1ull << 32));
+	case 3:
+		return case_print("+%s", number);
+	case 4:
+		return case_print("0x%llx", strtoull(number, NULL, 10));
+	default:
+		return case_print("%s\\\n", number);
 	}
 }
 
@@ -321,6 +332,11 @@ char *any_device(void)
 	int i = below(nr_devs);
 
 	return percent(12) ? nodes[i] : devs[i];
+}
+
+const char *verdict_name(enum verdict what)
+{
+	return what == ACCEPT ? "accepted" : what == REFUSE ? "refused" : "either";
 }
 
 /* What the lookup of a device, and a wrong word, may be refused with. */

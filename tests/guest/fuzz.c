@@ -101,7 +101,8 @@ void case_failed(const char *text, const char *what, ...)
 	putchar('\n');
 	va_end(ap);
 	say("    case %ld of seed %llu: %s", this_case, (unsigned long long)seed, escaped(text));
-	say("    again: MPRR_SEED=%llu MPRR_CASE=%ld %s", (unsigned long long)seed, this_case, replay);
+	say("    again: MPRR_SEED=%llu MPRR_CASE=%ld %s", (unsigned long long)seed, this_case,
+	    replay);
 	if (++failures < MAX_FAILURES)
 		return;
 	say("%d failures are enough", failures);

@@ -6,6 +6,7 @@
 #define FUZZ_H
 
 #include <linux/dm-ioctl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -120,6 +121,28 @@ int find_device(const char *word);
 
 enum verdict { REFUSE, ACCEPT, EITHER };
 bool plausible(int err);
+const char *verdict_name(enum verdict what);
+
+/* ---- verified I/O (fuzz-io.c) ---- */
+
+#define IO_WORKERS	3
+#define IO_BLOCKS	512u		/* of each worker */
+#define IO_BLOCK	4096u
+#define IO_SECTORS	(IO_WORKERS * IO_BLOCKS * IO_BLOCK / 512)
+
+extern atomic_bool io_tolerant;	/* an I/O may fail now */
+void io_tolerate(bool on);
+int io_start(const char *node, bool first);	/* first: nothing was written yet */
+void io_stop(void);
+int io_fd(void);
+void io_pause(bool on);
+bool io_all_paused(void);
+void io_mark(void);
+bool io_all_moved(void);	/* each worker has done some I/O since io_mark() */
+void io_verify(int nr);		/* reads all of one worker's blocks, while paused */
+void io_totals(unsigned long *done, unsigned long *failed);
+/* What went wrong in the sequence, from any thread. */
+void wrong(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- verbs ---- */
 

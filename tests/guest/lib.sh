@@ -452,7 +452,7 @@ fuzz() {
 	shift 2
 	here=$(dirname "${BASH_SOURCE[0]}")
 	[ -x "$MPRR_TMP/fuzz" ] ||
-		gcc -O1 -pthread -o "$MPRR_TMP/fuzz" "$here"/fuzz*.c
+		gcc -O0 -pthread -o "$MPRR_TMP/fuzz" "$here"/fuzz*.c
 	dmesg -n 3	# each refused case is a line of the log: not on the console
 	diag "MPRR_SEED=$seed, $count cases"
 	MPRR_CASE=${MPRR_CASE:-} MPRR_REPLAY="T=$(basename "$0" | cut -c1-3) tests/kernel-$MPRR_KERNEL.t" \

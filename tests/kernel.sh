@@ -13,7 +13,11 @@ usage() {
 	environment:
 	  T             tests to run by the begin of their names, e.g. T="030 070" (default: all)
 	  MPRR_MINUTES  how long 070 breaks paths, twice (default 0.3)
-	  MPRR_SEED     070's random seed
+	  MPRR_SEED     random seed of 070 and of the fuzzers 300-330
+	  MPRR_FUZZ     how much the fuzzers do, in units (default 1; see README.md)
+	  MPRR_TABLES, MPRR_MESSAGES, MPRR_LOADS, MPRR_SEQUENCES
+	                the same, as the number of cases of one fuzzer
+	  MPRR_CASE     the one case that a fuzzer runs, verbosely
 	  MPRR_RACES    the races of the 500 series run so many times as long (default 1)
 	  MPRR_...      whatever else a test asks for is passed on, too
 	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
@@ -42,7 +46,10 @@ MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
 # All tests together; a debug kernel takes its time.
-limit=$((1500 * ${MPRR_RACES:-1} + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
+MPRR_FUZZ=${MPRR_FUZZ:-1}
+limit=$((1500 * ${MPRR_RACES:-1} + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
+	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
+	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
 case $KERNEL in *-debug) limit=$((limit * 4)) ;; esac
 vm=(--timeout "$limit" --module)
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.

@@ -4,7 +4,8 @@
  *
  * It does what the shell cannot: device-mapper ioctls with the exact errno and
  * the kernel log lines that this very call produced, single I/Os with the exact
- * errno, I/O that is guaranteed not to merge, and a uevent listener.
+ * errno, I/O that is guaranteed not to merge, a uevent
+ * listener, and a reader of the kernel log.
  * Every verb prints one line that begins with "ok" or with the errno's name.
  * It touches only the device that it is given.
  */

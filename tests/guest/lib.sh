@@ -442,3 +442,32 @@ idle() {
 		[ ! -e "/sys/block/$d" ] || [ "$(in_flight "$d")" = 0 ] || return 1
 	done
 }
+
+# ---- fuzzers ---------------------------------------------------------------------
+
+# fuzz VERB COUNT ARG...: runs the fuzzer fuzz.c (see there) with COUNT cases, or the one
+# MPRR_CASE. Asserts: no case failed, some of what they did was accepted, and some refused.
+fuzz() {
+	local verb=$1 count=$2 rc=0 accepted refused seed=${MPRR_SEED:-$RANDOM$RANDOM} here
+	shift 2
+	here=$(dirname "${BASH_SOURCE[0]}")
+	[ -x "$MPRR_TMP/fuzz" ] ||
+		gcc -O1 -pthread -o "$MPRR_TMP/fuzz" "$here"/fuzz*.c
+	dmesg -n 3	# each refused case is a line of the log: not on the console
+	diag "MPRR_SEED=$seed, $count cases"
+	MPRR_CASE=${MPRR_CASE:-} MPRR_REPLAY="T=$(basename "$0" | cut -c1-3) tests/kernel-$MPRR_KERNEL.t" \
+		"$MPRR_TMP/fuzz" "$verb" "$seed" "$count" "$@" 2>&1 | tee "$MPRR_TMP/fuzz.out" || rc=$?
+	read -r accepted refused < <(sed -n \
+		's/^# total .*: \([0-9]*\) accepted, \([0-9]*\) refused.*/\1 \2/p' "$MPRR_TMP/fuzz.out") || true
+	if [ $rc = 0 ] && [ -n "${accepted:-}" ]; then pass "$verb: no case failed"; else
+		fail "$verb: no case failed" "expected: exit 0 and a total" "got:      exit $rc" \
+			"$(tail -n 3 "$MPRR_TMP/fuzz.out")"
+		return 0
+	fi
+	[ -z "${MPRR_CASE:-}" ] || return 0
+	between "$accepted" 1 $((1 << 60)) "$verb: some were accepted ($accepted)"
+	between "$refused" 1 $((1 << 60)) "$verb: some were refused ($refused)"
+}
+
+# fuzz_count VARIABLE UNIT: number of cases: the variable's value, or UNIT times MPRR_FUZZ
+fuzz_count() { echo "${!1:-$(($2 * ${MPRR_FUZZ:-1}))}"; }

@@ -1,0 +1,1076 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fuzz-operations.c - sequences of operations on a map under verified I/O.
+ *
+ * Workers write and read blocks whose every sector says block and generation.
+ * An I/O may fail only while a request can find no path and none is awaited;
+ * the model below knows when that is. Wrong data is never right, and nothing
+ * may hang: a watchdog ends an operation that does not return, with the
+ * sequence so far. After each sequence the map comes to a known state, where
+ * everything moves, then everything stands still and every counter is 0.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <pthread.h>
+#include <scsi/sg.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+
+#define NR_WORKERS	3
+#define BLOCK		4096u
+#define NR_BLOCKS	512u		/* of one worker */
+#define MAX_IO		16u		/* blocks */
+#define MAX_HOSTS	8
+
+static const char *map, *type;
+static char node[32];
+static uint64_t length;			/* sectors */
+static double patience = 60;		/* seconds that anything may take */
+
+/* ---- what happened in this sequence, for the report ---- */
+
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
+static char story[16000];
+static _Atomic double op_deadline;	/* 0: none */
+
+static void tell(const char *what, ...) __attribute__((format(printf, 1, 2)));
+static void tell(const char *what, ...)
+{
+	size_t used;
+	va_list ap;
+
+	pthread_mutex_lock(&report_lock);
+	used = strlen(story);
+	va_start(ap, what);
+	vsnprintf(story + used, sizeof(story) - used, what, ap);
+	va_end(ap);
+	if (verbose)
+		say("%s", story + used);
+	pthread_mutex_unlock(&report_lock);
+}
+
+#define wrong(...) do {						\
+	pthread_mutex_lock(&report_lock);			\
+	case_failed(story, __VA_ARGS__);			\
+	pthread_mutex_unlock(&report_lock);			\
+} while (0)
+
+/* ---- sysfs ---- */
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = errno;
+	close(fd);
+	return err;
+}
+
+static bool read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return n >= 0;
+}
+
+/* ---- the model ---- */
+
+struct path {
+	char host[32];
+	char disk[32];		/* sda; empty: deleted */
+	char dev[16];
+};
+
+static struct path paths[MAX_HOSTS];
+static int nr_paths;
+
+struct table {
+	bool there;
+	bool queue;
+	int nr_groups;
+	/* for each host: is it a path here, as which device, in which state? */
+	bool in[MAX_HOSTS], dead[MAX_HOSTS], failed[MAX_HOSTS];
+	char dev[MAX_HOSTS][16];
+};
+
+static struct table live, inactive;
+static bool suspended;
+
+static int usable(const struct table *t)
+{
+	int i, n = 0;
+
+	for (i = 0; i < nr_paths; i++)
+		n += t->in[i] && !t->dead[i] && !t->failed[i];
+	return n;
+}
+
+/* May an I/O to this table fail? */
+static bool may_fail(const struct table *t)
+{
+	return !usable(t) && !t->queue;
+}
+
+/* Workers look at these before and after an I/O. */
+static atomic_bool tolerant;
+static atomic_uint tolerant_turns;
+
+static void tolerate(bool on)
+{
+	if (on && !atomic_exchange(&tolerant, true))
+		tolerant_turns++;
+	else if (!on)
+		tolerant = false;
+}
+
+/* ---- workers ---- */
+
+struct block {
+	uint64_t low, high, next;	/* generations that it may have; last one tried */
+};
+
+static struct worker {
+	pthread_t thread;
+	int nr, fd;
+	struct block block[NR_BLOCKS];
+	char *buf;
+	uint64_t rng;
+	atomic_ulong done, eio;
+	atomic_bool paused;
+} workers[NR_WORKERS];
+
+static atomic_bool pause_all, stop_all;
+
+static uint64_t worker_rnd(struct worker *w)
+{
+	w->rng ^= w->rng << 13;
+	w->rng ^= w->rng >> 7;
+	w->rng ^= w->rng << 17;
+	return w->rng;
+}
+
+#define WORDS (512 / 8)
+
+static void fill(uint64_t *sector, uint64_t where, uint64_t generation)
+{
+	uint64_t h = (where * 0x9e3779b97f4a7c15) ^ (generation * 0xd1342543de82ef95);
+	int i;
+
+	sector[0] = 0x6d707272 ^ where;
+	sector[1] = generation;
+	for (i = 2; i < WORDS; i++)
+		sector[i] = h += 0x632be59bd9b4e019;
+}
+
+/* One block that was read; false if it is not what it may be. */
+static bool check_block(struct worker *w, unsigned int nr, const uint64_t *data)
+{
+	struct block *b = &w->block[nr];
+	uint64_t want[WORDS], first = data[1];
+	bool same = true;
+	unsigned int s;
+
+	for (s = 0; s < BLOCK / 512; s++, data += WORDS) {
+		uint64_t where = ((uint64_t)w->nr << 32 | nr) * 8 + s;
+
+		fill(want, where, data[1]);
+		same &= data[1] == first;
+		if (data[1] >= b->low && data[1] <= b->high && !memcmp(want, data, 512))
+			continue;
+		wrong("WRONG DATA: worker %d block %u sector %u: generation %llx (%llu..%llu are right), place %llx",
+		      w->nr, nr, s, (unsigned long long)data[1], (unsigned long long)b->low,
+		      (unsigned long long)b->high, (unsigned long long)data[0]);
+		return false;
+	}
+	if (same)
+		b->low = b->high = first;
+	return true;
+}
+
+static bool one_io(struct worker *w, unsigned int at, unsigned int n, bool write)
+{
+	off_t where = ((off_t)w->nr * NR_BLOCKS + at) * BLOCK;
+	bool tolerated = tolerant;
+	unsigned int turn = tolerant_turns, i, s;
+	ssize_t r;
+	int err;
+
+	for (i = 0; write && i < n; i++) {
+		w->block[at + i].next++;
+		for (s = 0; s < BLOCK / 512; s++)
+			fill((uint64_t *)(w->buf + i * BLOCK + s * 512),
+			     ((uint64_t)w->nr << 32 | (at + i)) * 8 + s, w->block[at + i].next);
+	}
+	r = write ? pwrite(w->fd, w->buf, n * BLOCK, where) : pread(w->fd, w->buf, n * BLOCK, where);
+	err = r < 0 ? errno : 0;
+	w->done++;
+	for (i = 0; write && i < n; i++) {
+		w->block[at + i].high = w->block[at + i].next;
+		if (!err)
+			w->block[at + i].low = w->block[at + i].next;
+	}
+	if (!err && r == (ssize_t)(n * BLOCK)) {
+		for (i = 0; !write && i < n; i++)
+			if (!check_block(w, at + i, (uint64_t *)(w->buf + i * BLOCK)))
+				return false;
+		return true;
+	}
+	if (err == EIO && (tolerated || tolerant || turn != tolerant_turns)) {
+		w->eio++;
+		usleep(2000);
+		return true;
+	}
+	wrong("worker %d: %s of %u blocks: %s, %zd bytes", w->nr, write ? "write" : "read", n,
+	      errname(err), r);
+	return false;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	while (!stop_all) {
+		unsigned int n = 1 + worker_rnd(w) % MAX_IO;
+
+		if (pause_all) {
+			w->paused = true;
+			usleep(1000);
+			continue;
+		}
+		w->paused = false;
+		if (!one_io(w, worker_rnd(w) % (NR_BLOCKS - n + 1), n, worker_rnd(w) & 1))
+			usleep(100000);	/* said; the run goes on, or ends */
+	}
+	w->paused = true;
+	return NULL;
+}
+
+static int workers_start(bool first)
+{
+	unsigned int i, at;
+
+	pause_all = stop_all = false;
+	for (i = 0; i < NR_WORKERS; i++) {
+		struct worker *w = &workers[i];
+
+		w->nr = i;
+		w->rng = seed * 1000003 + this_case * 10007 + i + 1;
+		w->paused = false;
+		if (!w->buf && posix_memalign((void **)&w->buf, 4096, MAX_IO * BLOCK))
+			return ENOMEM;
+		w->fd = open(node, O_RDWR | O_DIRECT | O_CLOEXEC);
+		if (w->fd < 0)
+			return errno;
+		for (at = 0; first && at < NR_BLOCKS; at += MAX_IO)
+			one_io(w, at, MAX_IO, true);
+		if (pthread_create(&w->thread, NULL, work, w))
+			return EAGAIN;
+	}
+	return 0;
+}
+
+static bool all_paused(void)
+{
+	int i;
+
+	for (i = 0; i < NR_WORKERS; i++)
+		if (!workers[i].paused)
+			return false;
+	return true;
+}
+
+static void workers_stop(void)
+{
+	int i;
+
+	stop_all = true;
+	for (i = 0; i < NR_WORKERS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		close(workers[i].fd);
+	}
+}
+
+/* ---- the watchdog ---- */
+
+static void print_file(const char *path)
+{
+	char line[300];
+	FILE *f = fopen(path, "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		printf("#       %s", line);
+	if (f)
+		fclose(f);
+}
+
+static void hang(const char *what)
+{
+	char text[8192];
+	glob_t g;
+	size_t i;
+
+	wrong("HANG: %s", what);
+	dm_status(map, 0, text, sizeof(text));
+	say("    INFO: %s", text);
+	if (!glob("/proc/self/task/*", 0, NULL, &g)) {
+		for (i = 0; i < g.gl_pathc; i++) {
+			snprintf(text, sizeof(text), "%s/stack", g.gl_pathv[i]);
+			say("    %s", text);
+			print_file(text);
+		}
+	}
+	/* Whoever waits in the kernel has to come back, or this process cannot end. */
+	dm_message(map, "fail_if_no_path");
+	dm_plain(DM_DEV_SUSPEND, map, DM_NOFLUSH_FLAG);
+	dm_message(map, "fail_if_no_path");
+	_exit(1);
+}
+
+static void *watchdog(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		double d = op_deadline;
+
+		if (d && now() > d)
+			hang("an operation does not return");
+		usleep(200000);
+	}
+	return NULL;
+}
+
+static void deadline(void) { op_deadline = now() + patience; }
+static void no_deadline(void) { op_deadline = 0; }
+
+/* Waits until it is so; the watchdog is not asked, the text is better. */
+static void wait_for(bool (*is)(void), const char *what)
+{
+	double end = now() + patience;
+
+	while (!is()) {
+		if (now() > end)
+			hang(what);
+		usleep(2000);
+	}
+}
+
+/* ---- paths ---- */
+
+static bool find_disk(struct path *p)
+{
+	char pattern[128], file[192];
+	glob_t g;
+	bool found;
+
+	snprintf(pattern, sizeof(pattern), "/sys/class/scsi_host/%s/device/target*/*/block/*", p->host);
+	found = !glob(pattern, 0, NULL, &g);
+	if (found) {
+		snprintf(p->disk, sizeof(p->disk), "%s", strrchr(g.gl_pathv[0], '/') + 1);
+		snprintf(file, sizeof(file), "/sys/block/%s/dev", p->disk);
+		found = read_file(file, p->dev, sizeof(p->dev));
+		globfree(&g);
+	}
+	if (!found)
+		p->disk[0] = 0;
+	return found;
+}
+
+static struct path *awaited;
+static bool disk_found(void) { return find_disk(awaited); }
+
+static void rescan(int i)
+{
+	char file[128];
+	int err;
+
+	snprintf(file, sizeof(file), "/sys/class/scsi_host/%s/scan", paths[i].host);
+	err = write_file(file, "- - -");
+	if (err)
+		wrong("rescan of %s: %s", paths[i].host, errname(err));
+	awaited = &paths[i];
+	wait_for(disk_found, "a disk does not come back after a rescan");
+}
+
+static void delete_disk(int i)
+{
+	char file[128];
+	int err;
+
+	snprintf(file, sizeof(file), "/sys/block/%s/device/delete", paths[i].disk);
+	if (live.in[i] && !strcmp(live.dev[i], paths[i].dev))
+		live.dead[i] = true;
+	if (inactive.in[i] && !strcmp(inactive.dev[i], paths[i].dev))
+		inactive.dead[i] = true;
+	tolerate(tolerant || (!suspended && may_fail(&live)));
+	err = write_file(file, "1");
+	if (err)
+		wrong("delete of %s: %s", paths[i].disk, errname(err));
+	paths[i].disk[0] = 0;
+}
+
+/* ---- operations ---- */
+
+static long taken, refused;	/* operations that worked, and that were rightly refused */
+
+/* what came, what should come */
+static void expect(const char *what, int err, int want)
+{
+	tell(" = %s; ", errname(err));
+	if (err != want)
+		wrong("%s: %s, should be %s", what, errname(err), errname(want));
+	if (want)
+		refused++;
+	else
+		taken++;
+}
+
+/* A message, with the effect it will have on the model: EIO may come during it. */
+static void send(const char *text, const struct table *after)
+{
+	bool eio = !suspended && (may_fail(&live) || may_fail(after));
+	int err;
+
+	tell("message %s", text);
+	tolerate(eio);
+	err = dm_message(map, text);
+	expect("message", err, suspended ? EBUSY : 0);
+	if (!suspended)
+		live = *after;
+	tolerate(!suspended && may_fail(&live));
+}
+
+static void op_path(bool fail)
+{
+	struct table after = live;
+	int i = below(nr_paths), k;
+
+	for (k = 0; k < nr_paths && !live.in[i]; k++)
+		i = (i + 1) % nr_paths;
+	if (!live.in[i])
+		return;
+	after.failed[i] = fail;
+	send(case_print("%s %s", fail ? "fail_path" : "reinstate_path", live.dev[i]), &after);
+}
+
+static void op_group(void)
+{
+	static const char *const verbs[] = { "switch_group", "disable_group", "enable_group" };
+
+	if (live.nr_groups)
+		send(case_print("%s %u", verbs[below(3)], 1 + below(live.nr_groups)), &live);
+}
+
+static void op_queue(bool on)
+{
+	struct table after = live;
+
+	after.queue = on;
+	send(on ? "queue_if_no_path" : "fail_if_no_path", &after);
+}
+
+static void op_suspend(bool noflush)
+{
+	int err;
+
+	if (suspended)
+		return;
+	tell("suspend%s", noflush ? " noflush" : "");
+	/* A flush suspend switches queueing off. */
+	tolerate(may_fail(&live) || (!noflush && !usable(&live)));
+	err = dm_plain(DM_DEV_SUSPEND, map, DM_SUSPEND_FLAG | (noflush ? DM_NOFLUSH_FLAG : 0));
+	expect("suspend", err, 0);
+	suspended = true;
+	tolerate(false);
+}
+
+static void op_resume(bool noflush)
+{
+	struct table *after = inactive.there ? &inactive : &live;
+	bool flushes = inactive.there && !suspended && !noflush;
+	int err;
+
+	tell("resume%s%s", inactive.there ? " new table" : "", noflush ? " noflush" : "");
+	tolerate(may_fail(after) || (!suspended && may_fail(&live)) || (flushes && !usable(&live)));
+	err = dm_plain(DM_DEV_SUSPEND, map, noflush ? DM_NOFLUSH_FLAG : 0);
+	expect("resume", err, 0);
+	if (inactive.there)
+		live = inactive;
+	inactive.there = false;
+	suspended = false;
+	tolerate(may_fail(&live));
+}
+
+/* A table of some of the disks that are there, or of all of them. */
+static char *make_table_words(struct table *t, bool whole)
+{
+	static const char *const selectors[] = { "round-robin", "queue-length", "service-time" };
+	static const char *const words[] = { "1 %s %u", "1 %s 1", "2 %s 1 %u" };
+	int order[MAX_HOSTS + 1] = { 0 }, n = 0, i, k, left;
+	char *text = "";
+
+	memset(t, 0, sizeof(*t));
+	t->there = true;
+	t->queue = whole || percent(75);
+	for (i = 0; i < nr_paths; i++) {
+		if (!paths[i].disk[0] || (!whole && percent(25)))
+			continue;
+		t->in[i] = true;
+		strcpy(t->dev[i], paths[i].dev);
+		k = below(n + 1);
+		order[n++] = order[k];
+		order[k] = i;
+	}
+	for (left = n; left; t->nr_groups++) {
+		unsigned int s = below(3);
+		int size = 1 + below(left);
+
+		text = case_print("%s %s 0 %d %c", text, selectors[s], size, words[s][0]);
+		for (; size; size--, left--) {
+			text = case_print("%s %s %u", text, t->dev[order[n - left]], s ? 1 : below(9));
+			if (s == 2)
+				text = case_print("%s %u", text, below(101));
+		}
+	}
+	return case_print("%s 0 %d %d%s", t->queue ? "1 queue_if_no_path" : "0", t->nr_groups,
+			  t->nr_groups ? 1 + below(t->nr_groups) : 0, text);
+}
+
+static void op_load(bool whole)
+{
+	struct table t;
+	char *words = make_table_words(&t, whole);
+
+	if (!whole && percent(10)) {
+		words = case_print("%s surplus", words);
+		tell("load %s", words);
+		expect("load of a wrong table", dm_load(map, length, type, words), EINVAL);
+		return;
+	}
+	tell("load %s", words);
+	expect("load", dm_load(map, length, type, words), 0);
+	inactive = t;
+}
+
+static void op_clear(void)
+{
+	tell("clear");
+	expect("clear", dm_plain(DM_TABLE_CLEAR, map, 0), 0);
+	inactive.there = false;
+}
+
+static void op_delete(void)
+{
+	int i = below(nr_paths);
+
+	if (!paths[i].disk[0])
+		return;
+	tell("delete %s (%s)", paths[i].disk, paths[i].dev);
+	delete_disk(i);
+	expect("delete", 0, 0);
+}
+
+static void op_rescan(void)
+{
+	int i = below(nr_paths), k;
+
+	for (k = 0; k < nr_paths && paths[i].disk[0]; k++)
+		i = (i + 1) % nr_paths;
+	if (paths[i].disk[0])
+		return;
+	rescan(i);
+	tell("rescan %s: %s (%s)", paths[i].host, paths[i].disk, paths[i].dev);
+	expect("rescan", 0, 0);
+}
+
+static void op_depth(void)
+{
+	int i = below(nr_paths);
+	char *depth = case_print("%u", percent(70) ? 1 + below(4) : 1 + below(64));
+
+	if (!paths[i].disk[0])
+		return;
+	tell("queue_depth of %s %s", paths[i].disk, depth);
+	expect("queue_depth", write_file(case_print("/sys/block/%s/device/queue_depth", paths[i].disk),
+					 depth), 0);
+}
+
+static void op_remove(void)
+{
+	tell("remove");
+	expect("remove of an open map", dm_plain(DM_DEV_REMOVE, map, 0), EBUSY);
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "dm_multipath_rr", O_NONBLOCK) ? errno : 0;
+}
+
+static void op_unload(void)
+{
+	tell("unload");
+	expect("unload of the module in use", unload(), EWOULDBLOCK);
+}
+
+static void op_status(void)
+{
+	static char text[1 << 16];
+	static struct info info;
+	int err = dm_status(map, 0, text, sizeof(text));
+	const char *bad = err ? errname(err) : info_parse(text, &info);
+
+	tell("status");
+	expect("INFO", err, 0);
+	if (bad)
+		wrong("INFO: %s: %s", bad, text);
+}
+
+static void op_ioctl(void)
+{
+	unsigned char cdb[6] = { 0 }, sense[32];
+	struct sg_io_hdr hdr = {
+		.interface_id = 'S', .dxfer_direction = SG_DXFER_NONE, .cmd_len = 6, .cmdp = cdb,
+		.mx_sb_len = sizeof(sense), .sbp = sense, .timeout = 20000,
+	};
+
+	/* Without a path it waits, rightly. */
+	if (suspended || !usable(&live))
+		return;
+	tell("test unit ready");
+	if (ioctl(workers[0].fd, SG_IO, &hdr)) {}
+	tell("; ");
+}
+
+/* ---- attributes of the map's queue ---- */
+
+static struct attribute {
+	const char *name;
+	char value[64];		/* at the begin */
+} attributes[] = {
+	{ "scheduler", "" }, { "nr_requests", "" }, { "max_sectors_kb", "" }, { "nomerges", "" },
+	{ "rq_affinity", "" }, { "read_ahead_kb", "" }, { "wbt_lat_usec", "" },
+};
+
+#define NR_ATTRIBUTES (sizeof(attributes) / sizeof(attributes[0]))
+
+static char *attribute_file(const char *name)
+{
+	return case_print("/sys/block/%s/queue/%s", node + 5, name);
+}
+
+static void attributes_read(void)
+{
+	unsigned int i;
+	char *now_is;
+
+	for (i = 0; i < NR_ATTRIBUTES; i++)
+		read_file(attribute_file(attributes[i].name), attributes[i].value,
+			  sizeof(attributes[i].value));
+	/* none [mq-deadline] kyber */
+	now_is = strchr(attributes[0].value, '[');
+	if (now_is) {
+		memmove(attributes[0].value, now_is + 1, strlen(now_is));
+		attributes[0].value[strcspn(attributes[0].value, "]")] = 0;
+	}
+}
+
+struct attribute_write {
+	char *file, *value;
+	int err;
+};
+
+static struct attribute_write any_attribute(void)
+{
+	static const char *const schedulers[] = { "none", "mq-deadline", "kyber", "bfq" };
+	struct attribute *a = &attributes[percent(40) ? 0 : below(NR_ATTRIBUTES)];
+	struct attribute_write w = { .file = attribute_file(a->name) };
+
+	if (!strcmp(a->name, "scheduler"))
+		w.value = case_print("%s", schedulers[below(4)]);
+	else if (!strcmp(a->name, "nr_requests"))
+		w.value = case_print("%u", 1 + below(300));
+	else if (!strcmp(a->name, "max_sectors_kb"))
+		w.value = case_print("%lu", 4 + rnd() % (strtoul(a->value, NULL, 10) - 3));
+	else if (!strcmp(a->name, "wbt_lat_usec"))
+		w.value = case_print("%u", percent(50) ? 0 : below(100000));
+	else
+		w.value = case_print("%u", below(3));
+	return w;
+}
+
+static void attribute_end(const struct attribute_write *w)
+{
+	tell("%s %s = %s; ", strrchr(w->file, '/') + 1, w->value, errname(w->err));
+	/* Some do not exist everywhere, some values do not fit the elevator. */
+	if (w->err && w->err != EINVAL && w->err != EBUSY && w->err != ENOENT && w->err != EAGAIN)
+		wrong("%s %s: %s", w->file, w->value, errname(w->err));
+	if (w->err)
+		refused++;
+	else
+		taken++;
+}
+
+static void *write_attribute(void *arg)
+{
+	struct attribute_write *w = arg;
+
+	w->err = write_file(w->file, w->value);
+	return NULL;
+}
+
+/*
+ * Many attributes freeze the queue: they wait for what is in it. While it has
+ * no path to go to, another thread writes, and a path has to come back.
+ */
+static void op_attribute(void)
+{
+	struct attribute_write w = any_attribute();
+	struct table after = live;
+	pthread_t thread;
+	int i;
+
+	if (suspended)
+		return;
+	if (usable(&live) || !live.queue) {
+		write_attribute(&w);
+		attribute_end(&w);
+		return;
+	}
+	if (pthread_create(&thread, NULL, write_attribute, &w))
+		return;
+	usleep(below(50000));
+	for (i = 0; i < nr_paths; i++)
+		if (live.in[i] && !live.dead[i] && live.failed[i])
+			break;
+	if (i < nr_paths) {
+		after.failed[i] = false;
+		send(case_print("reinstate_path %s", live.dev[i]), &after);
+	} else {
+		after.queue = false;
+		send("fail_if_no_path", &after);
+	}
+	pthread_join(thread, NULL);
+	attribute_end(&w);
+}
+
+static void attributes_restore(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_ATTRIBUTES; i++)
+		if (attributes[i].value[0])
+			write_file(attribute_file(attributes[i].name), attributes[i].value);
+}
+
+static void one_operation(void)
+{
+	deadline();
+	switch (below(30)) {
+	case 0: case 1: case 2: case 3: case 4: op_path(true); break;
+	case 5: case 6: case 7: case 8: op_path(false); break;
+	case 9: case 10: op_group(); break;
+	case 11: op_queue(false); break;
+	case 12: op_queue(true); break;
+	case 13: op_suspend(false); break;
+	case 14: op_suspend(true); break;
+	case 15: case 16: case 17: op_resume(percent(70)); break;
+	case 18: case 19: case 20: op_load(false); break;
+	case 21: op_delete(); break;
+	case 22: op_rescan(); break;
+	case 23: op_depth(); break;
+	case 24: if (percent(50)) op_remove(); else op_clear(); break;
+	case 25: op_unload(); break;
+	case 26: op_status(); break;
+	case 27: op_ioctl(); break;
+	default: op_attribute(); break;
+	}
+	no_deadline();
+	/* So that I/O meets every state; nothing depends on it. */
+	if (percent(60))
+		usleep(below(20000));
+}
+
+/* ---- the known state after each sequence ---- */
+
+static unsigned long done_before[NR_WORKERS];
+
+static bool all_moved(void)
+{
+	int i;
+
+	for (i = 0; i < NR_WORKERS; i++)
+		if (workers[i].done < done_before[i] + 3)
+			return false;
+	return true;
+}
+
+static bool idle(const char *disk)
+{
+	unsigned int reads = 1, writes = 1;
+	char text[64], file[64];
+
+	snprintf(file, sizeof(file), "/sys/block/%s/inflight", disk);
+	read_file(file, text, sizeof(text));
+	return sscanf(text, "%u %u", &reads, &writes) == 2 && !reads && !writes;
+}
+
+static bool all_idle(void)
+{
+	int i;
+
+	for (i = 0; i < nr_paths; i++)
+		if (!idle(paths[i].disk))
+			return false;
+	return idle(node + 5);
+}
+
+static bool whole(void)
+{
+	int i;
+
+	for (i = 0; i < nr_paths; i++)
+		if (!live.in[i] || live.dead[i])
+			return false;
+	return true;
+}
+
+static void bring_back(void)
+{
+	struct table after;
+	int i;
+
+	tell("AT THE END: ");
+	for (i = 0; i < nr_paths; i++)
+		if (!paths[i].disk[0])
+			rescan(i);
+	deadline();
+	if (!whole() || percent(50)) {
+		op_load(true);
+	} else if (inactive.there) {
+		op_clear();
+	}
+	op_resume(true);
+	for (i = 0; i < nr_paths; i++) {
+		after = live;
+		after.failed[i] = false;
+		send(case_print("reinstate_path %s", live.dev[i]), &after);
+	}
+	op_queue(true);
+	send(case_print("switch_group %u", 1 + below(live.nr_groups)), &live);
+	for (i = 0; i < nr_paths; i++)
+		write_file(case_print("/sys/block/%s/device/queue_depth", paths[i].disk), "32");
+	attributes_restore();
+	no_deadline();
+}
+
+static void check_counters(void)
+{
+	static char text[1 << 16];
+	static struct info info;
+	int err = dm_status(map, 0, text, sizeof(text));
+	const char *bad = err ? errname(err) : info_parse(text, &info);
+	unsigned int g, i;
+
+	if (bad) {
+		wrong("INFO: %s: %s", bad, text);
+		return;
+	}
+	for (g = 0; g < info.nr_groups; g++) {
+		for (i = 0; i < info.group[g].nr_paths; i++) {
+			struct info_path *p = &info.group[g].path[i];
+
+			if (p->state != 'A' || (p->nr_words && p->words[0]))
+				wrong("path %s is %c with %ld in flight: %s", p->dev, p->state,
+				      p->nr_words ? p->words[0] : 0, text);
+		}
+		if (info.group[g].state == 'D')
+			wrong("group %u is disabled: %s", g + 1, text);
+	}
+}
+
+/* Everything moves, then everything stands still; all data of one worker is read. */
+static void settle(void)
+{
+	struct worker *w = &workers[below(NR_WORKERS)];
+	unsigned int at;
+	int i;
+
+	for (i = 0; i < NR_WORKERS; i++)
+		done_before[i] = workers[i].done;
+	wait_for(all_moved, "I/O does not go on though all paths are there");
+	pause_all = true;
+	wait_for(all_paused, "an I/O does not end though all paths are there");
+	deadline();
+	for (at = 0; at < NR_BLOCKS; at += MAX_IO)
+		one_io(w, at, MAX_IO, false);
+	no_deadline();
+	wait_for(all_idle, "in-flight counters (sysfs) are not 0 though nothing runs");
+	check_counters();
+}
+
+/* ---- the map's own life ---- */
+
+static int load_module(void)
+{
+	const char *file = getenv("MPRR_KO");
+	int ko = open(file ? file : "", O_RDONLY | O_CLOEXEC);
+	int err = ko < 0 ? errno : syscall(SYS_finit_module, ko, "", 0) ? errno : 0;
+
+	if (ko >= 0)
+		close(ko);
+	return err;
+}
+
+static int map_up(void)
+{
+	int err = dm_plain(DM_DEV_CREATE, map, 0);
+
+	if (!err)
+		err = dm_node(map, node, sizeof(node));
+	if (err)
+		return err;
+	suspended = false;
+	memset(&live, 0, sizeof(live));
+	op_load(true);
+	op_resume(false);
+	attributes_read();
+	/* udev, or devtmpfs in a moment */
+	for (err = 0; access(node, R_OK | W_OK) && err < 1000; err++)
+		usleep(10000);
+	return 0;
+}
+
+static bool map_gone(void)
+{
+	int err = dm_plain(DM_DEV_REMOVE, map, 0);
+
+	return !err || err == ENXIO;
+}
+
+static bool module_gone(void)
+{
+	int err = unload();
+
+	return !err || err == ENOENT;
+}
+
+static void map_down(void)
+{
+	deadline();
+	workers_stop();
+	no_deadline();
+	wait_for(map_gone, "the map is not removed");	/* udev may have it open */
+}
+
+/* The map and the module go while all is quiet, and come again. */
+static void renew(void)
+{
+	int err;
+
+	tell("AGAIN: ");
+	map_down();
+	wait_for(module_gone, "the module does not unload");
+	err = load_module();
+	if (!err)
+		err = map_up();
+	if (!err)
+		err = workers_start(false);
+	if (err) {
+		wrong("the map does not come again: %s", errname(err));
+		exit(1);
+	}
+}
+
+static void sequence(void)
+{
+	int n;
+
+	story[0] = 0;
+	for (n = 15 + below(10); n > 0; n--)
+		one_operation();
+	bring_back();
+	settle();
+	if (percent(10))
+		renew();
+	pause_all = false;
+}
+
+static bool find_paths(int nr_hosts, char **hosts)
+{
+	char file[64], size[32];
+	int i;
+
+	nr_paths = nr_hosts < MAX_HOSTS ? nr_hosts : MAX_HOSTS;
+	for (i = 0; i < nr_paths; i++) {
+		snprintf(paths[i].host, sizeof(paths[i].host), "%s", hosts[i]);
+		if (!find_disk(&paths[i]))
+			return false;
+	}
+	snprintf(file, sizeof(file), "/sys/block/%s/size", paths[0].disk);
+	read_file(file, size, sizeof(size));
+	length = strtoull(size, NULL, 10);
+	return length >= NR_WORKERS * NR_BLOCKS * BLOCK / 512;
+}
+
+int do_operations(long count, const char *map_name, const char *type_name, int nr_hosts, char **hosts)
+{
+	const char *slow = getenv("MPRR_SLOW");
+	unsigned long ios = 0, eio = 0;
+	long k, done = 0;
+	pthread_t dog;
+	double t;
+	int err, i;
+
+	map = map_name;
+	type = type_name;
+	patience = 6 * (slow ? strtod(slow, NULL) : 1);
+	case_begin(-1);
+	if (!find_paths(nr_hosts, hosts)) {
+		say("not every host has a disk");
+		return 2;
+	}
+	err = map_up();
+	if (!err)
+		err = workers_start(true);
+	if (!err)
+		err = pthread_create(&dog, NULL, watchdog, NULL);
+	if (err || failures) {
+		say("no map: %s", errname(err));
+		return 2;
+	}
+	t = now();
+	for (k = verbose ? only_case : 0; k < count || k == only_case; k++) {
+		case_begin(k);
+		sequence();
+		done++;
+		if (verbose)
+			break;
+		progress("sequences", done, count);
+	}
+	story[0] = 0;
+	map_down();
+	for (i = 0; i < NR_WORKERS; i++) {
+		ios += workers[i].done;
+		eio += workers[i].eio;
+	}
+	say("%.2f sequences a second, %lu I/Os of which %lu failed and might, seed %llu",
+	    done / (now() - t), ios, eio, (unsigned long long)seed);
+	say("total %ld sequences: %ld accepted, %ld refused, %d failed", done, taken, refused, failures);
+	return !!failures;
+}

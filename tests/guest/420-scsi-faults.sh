@@ -71,15 +71,32 @@ mk_map "1 queue_if_no_path 0 1 1 queue-length 0 2 1 $A 1 $B 1"
 repeated "every 7th command with a transport error" 0x10 7 60
 repeated "every 5th command recovered" 8 5 60
 repeated "every 3rd command short" 0x100 3 60
-lun_depth 2
-repeated "task set full" 0xa00 1 60 'inject.*TASK SET FULL'
-lun_depth 32
 command_timeout $SHORT
 repeated "every 40th read or write lost" 0x80 40 60
 echo -1 >$SDEB/delay
 repeated "every 30th command aborted" 0x10000 30 60 'abort request'
 echo 0 >$SDEB/delay
 echo 20000 >$SDEB/ndelay
+
+# ---- a full LUN whose driver gives commands up: that path fails, the I/O goes on ----
+# (scsi_debug's own "task set full" comes with DID_ABORT; 090 and below have the plain one.)
+reinstate() { while [ ! -e "$MPRR_TMP/stop" ]; do message "reinstate_path $A"; message "reinstate_path $B"; done; }
+rm -f "$MPRR_TMP/stop"
+lun_depth 2
+klog_mark
+load_begin
+spawn reinstate
+again=$SPAWNED
+opts 0xa00 3
+go_on 40
+opts 0 0
+touch "$MPRR_TMP/stop"
+ends 10 "reinstating ends" "$again" ''
+load_end "commands of a full LUN given up"
+klog_like 'inject.*TASK SET FULL' "commands of a full LUN given up: it did happen"
+for p in "$A" "$B"; do message "reinstate_path $p"; done
+quiet "commands of a full LUN given up"
+lun_depth 32
 
 # ---- every host is busy, until it is not ----
 opts 0x8000 1
@@ -121,7 +138,7 @@ rule() {
 no_rules() {
 	local d type op
 	for d in "${DISK[@]}"; do
-		for type in 0 1 3 4; do
+		for type in 0 1 2 3 4; do
 			for op in 0x28 0x2a; do echo "- $type $op" >"$(rules_of "$d")" 2>/dev/null || true; done
 		done
 	done
@@ -150,6 +167,19 @@ if [ -w "$(rules_of "${DISK[0]}")" ]; then
 	beside_busy round-robin 5 5 0x1056 "device busy"
 	beside_busy queue-length 1 1 0x1058 "target busy"
 	beside_busy service-time "1 1" "1 1" 0x1056 "device busy"
+
+	# task set full, again and again: SCSI repeats, and the LUN's depth falls under the load
+	reload_map "0 0 1 1 queue-length 0 2 1 $A 1 $B 1"
+	load_begin
+	for d in "${DISK[@]}"; do
+		for op in 0x28 0x2a; do echo "2 -15 $op 0 0 0x28 0 0 0" >"$(rules_of "$d")"; done
+	done
+	go_on 80
+	load_end "task set full"
+	is "$(failed)" 0 "task set full: no path fails"
+	quiet "task set full"
+	no_rules
+	lun_depth 32
 
 	# both for good, then released
 	reload_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"

@@ -310,10 +310,10 @@ static void *sender_thread(void *data)
 			s->bad = err;
 		if (err == ENXIO)
 			burst = 0;
-		else if (!err && ++burst > BURST)
+		if (!err && ++burst > BURST)
 			usleep(1000);
-		else if (err == EINVAL)
-			usleep(100);
+		else if (err)
+			usleep(50);
 	}
 	close(fd);
 	return NULL;

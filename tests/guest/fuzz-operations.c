@@ -484,17 +484,41 @@ static void op_unload(void)
 	expect("unload of the module in use", unload(), EWOULDBLOCK);
 }
 
+static const struct info_path *find_path(const struct info *info, const char *dev)
+{
+	unsigned int g, i;
+
+	for (g = 0; g < info->nr_groups; g++)
+		for (i = 0; i < info->group[g].nr_paths; i++)
+			if (!strcmp(info->group[g].path[i].dev, dev))
+				return &info->group[g].path[i];
+	return NULL;
+}
+
+/* INFO and TABLE are as the model says. A path whose disk is gone may have failed, or not yet. */
 static void op_status(void)
 {
 	static char text[1 << 16];
 	static struct info info;
-	int err = dm_status(map, 0, text, sizeof(text));
+	int err = dm_status(map, 0, text, sizeof(text)), i;
 	const char *bad = err ? errname(err) : info_parse(text, &info);
 
 	tell("status");
 	expect("INFO", err, 0);
-	if (bad)
+	if (bad) {
 		wrong("INFO: %s: %s", bad, text);
+		return;
+	}
+	for (i = 0; i < nr_paths; i++) {
+		const struct info_path *p = find_path(&info, live.in[i] ? live.dev[i] : "");
+
+		if (live.in[i] && (!p || (!live.dead[i] && (p->state == 'F') != live.failed[i])))
+			wrong("path %s should be %c: %s", live.dev[i], "AF"[live.failed[i]], text);
+	}
+	err = dm_status(map, DM_STATUS_TABLE_FLAG, text, sizeof(text));
+	/* A flush suspend switches queueing off until the resume. */
+	if (err || (!suspended && !strncmp(text, "1 queue_if_no_path ", 19) != live.queue))
+		wrong("queueing should be %s, %s: %s", live.queue ? "on" : "off", errname(err), text);
 }
 
 static void op_ioctl(void)
@@ -672,6 +696,7 @@ static void one_operation(void)
 	case 16:
 	case 17:
 		op_resume(percent(70));
+		op_status();
 		break;
 	case 18:
 	case 19:

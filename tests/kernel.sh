@@ -21,7 +21,7 @@ usage() {
 	  MPRR_RACES    the races of the 500 series run so many times as long (default 1)
 	  MPRR_...      whatever else a test asks for is passed on, too
 	  MPRR_TIMEOUT  seconds after which the guest is ended (default: what the above needs)
-	  MPRR_ALL      run what another kernel's run stands for, too (210 on 6.12)
+	  MPRR_ALL      run what runs on another kernel by default, too
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
 	EOF
 }

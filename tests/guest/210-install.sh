@@ -5,15 +5,11 @@
 #       damaged, or loaded without takeover.
 # Why:  whoever boots from multipath must get a `multipath` target from each of them; and
 #       a machine with live maps must not notice an installation.
+# on: 6.1 7.3
 # limit: 240
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "it is about our module only"; fi
-# Four minutes without KVM, and what differs between kernels is in tests/install.t.
-if [ "$MPRR_KERNEL" = 6.12 ] && [ -z "${MPRR_ALL:-}" ]; then
-	skip_rest "the same user space as with 7.3, where it runs; MPRR_ALL=1 runs it here, too"
-fi
-
 # The runner works on a copy of the tests; the tree itself is here.
 TOP=${MPRR_SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 KVER=$(uname -r)

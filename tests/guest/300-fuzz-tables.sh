@@ -4,6 +4,7 @@
 #       slot of a map; a parser of the fuzzer's own says what must be accepted and echoed.
 # Why:  a constructor that takes a wrong word, leaks, or echoes what would not load again.
 # How:  MPRR_FUZZ units of 2000 lines, or MPRR_TABLES lines; MPRR_SEED, MPRR_CASE.
+# on: 7.3
 # limit: 60
 # fuzz: 60 2000 MPRR_TABLES
 . "$(dirname "$0")/lib.sh"

@@ -4,6 +4,7 @@
 #       state in INFO and TABLE is compared with it every hundred messages.
 # Why:  a message that is misread, or that changes what it should not.
 # How:  MPRR_FUZZ units of 1000 messages, or MPRR_MESSAGES; MPRR_SEED, MPRR_CASE.
+# on: 7.3
 # limit: 60
 # fuzz: 60 1000 MPRR_MESSAGES
 . "$(dirname "$0")/lib.sh"

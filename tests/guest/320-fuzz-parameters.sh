@@ -4,6 +4,7 @@
 # Why:  a value is accepted and read back as what it means, or refused and nothing is loaded;
 #       with each that was accepted a map is made, and its time-out started.
 # How:  MPRR_FUZZ units of 30 loads, or MPRR_LOADS; MPRR_SEED, MPRR_CASE.
+# on: 7.3
 # limit: 60
 # fuzz: 60 30 MPRR_LOADS
 . "$(dirname "$0")/lib.sh"

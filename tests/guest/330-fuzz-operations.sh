@@ -4,6 +4,7 @@
 #       disks, queue attributes, remove, unload) on a map under I/O whose every block is known.
 # Why:  no order of operations may hang, lose or mix up an I/O, or leak a counter.
 # How:  MPRR_FUZZ units of 20 sequences, or MPRR_SEQUENCES; MPRR_SEED, MPRR_CASE.
+# on: 7.3
 # limit: 60
 # fuzz: 200 20 MPRR_SEQUENCES
 . "$(dirname "$0")/lib.sh"

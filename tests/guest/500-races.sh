@@ -6,6 +6,7 @@
 # Why:  a completion that meets a new table, a lost wake-up of a full path, a message that
 #       finds half a map: each is a crossing of two processors that a shell never hits.
 # How:  race.c spins on both sides; MPRR_RACES=N makes it N times as long.
+# on: 6.12
 # limit: 120
 . "$(dirname "$0")/lib.sh"
 

@@ -6,6 +6,7 @@
 #       a path must end with EIO in time, whoever is first, and queueing must end; work must
 #       not outlive the module.
 # How:  race.c spins on both sides; MPRR_RACES=N makes it N times as long.
+# on: 6.12
 # limit: 120
 . "$(dirname "$0")/lib.sh"
 

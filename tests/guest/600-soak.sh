@@ -8,6 +8,7 @@
 #       counter 0 at each quiet point, and memory that does not grow with the work done.
 # How:  scripts/soak runs it long; MPRR_SOAK_MINUTES (default 0.5), MPRR_SEED repeats the
 #       choices (not the moments they meet). Another action: one more function act_*.
+# on: 6.12
 # limit: 150
 . "$(dirname "$0")/lib.sh"
 

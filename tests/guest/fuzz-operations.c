@@ -66,32 +66,6 @@ void wrong(const char *what, ...)
 	pthread_mutex_unlock(&report_lock);
 }
 
-/* ---- sysfs ---- */
-
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = errno;
-	close(fd);
-	return err;
-}
-
-static bool read_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	text[strcspn(text, "\n")] = 0;
-	return n >= 0;
-}
-
 /* ---- the model ---- */
 
 struct path {
@@ -539,61 +513,6 @@ static void op_ioctl(void)
 
 /* ---- attributes of the map's queue ---- */
 
-static struct attribute {
-	const char *name;
-	char value[64];		/* at the begin */
-} attributes[] = {
-	{ "scheduler", "" }, { "nr_requests", "" }, { "max_sectors_kb", "" }, { "nomerges", "" },
-	{ "rq_affinity", "" }, { "read_ahead_kb", "" }, { "wbt_lat_usec", "" },
-};
-
-#define NR_ATTRIBUTES (sizeof(attributes) / sizeof(attributes[0]))
-
-static char *attribute_file(const char *name)
-{
-	return case_print("/sys/block/%s/queue/%s", node + 5, name);
-}
-
-static void attributes_read(void)
-{
-	unsigned int i;
-	char *now_is;
-
-	for (i = 0; i < NR_ATTRIBUTES; i++)
-		read_file(attribute_file(attributes[i].name), attributes[i].value,
-			  sizeof(attributes[i].value));
-	/* none [mq-deadline] kyber */
-	now_is = strchr(attributes[0].value, '[');
-	if (now_is) {
-		memmove(attributes[0].value, now_is + 1, strlen(now_is));
-		attributes[0].value[strcspn(attributes[0].value, "]")] = 0;
-	}
-}
-
-struct attribute_write {
-	char *file, *value;
-	int err;
-};
-
-static struct attribute_write any_attribute(void)
-{
-	static const char *const schedulers[] = { "none", "mq-deadline", "kyber", "bfq" };
-	struct attribute *a = &attributes[percent(40) ? 0 : below(NR_ATTRIBUTES)];
-	struct attribute_write w = { .file = attribute_file(a->name) };
-
-	if (!strcmp(a->name, "scheduler"))
-		w.value = case_print("%s", schedulers[below(4)]);
-	else if (!strcmp(a->name, "nr_requests"))
-		w.value = case_print("%u", 1 + below(300));
-	else if (!strcmp(a->name, "max_sectors_kb"))
-		w.value = case_print("%lu", 4 + rnd() % (strtoul(a->value, NULL, 10) - 3));
-	else if (!strcmp(a->name, "wbt_lat_usec"))
-		w.value = case_print("%u", percent(50) ? 0 : below(100000));
-	else
-		w.value = case_print("%u", below(3));
-	return w;
-}
-
 static void attribute_end(const struct attribute_write *w)
 {
 	tell("%s %s = %s; ", strrchr(w->file, '/') + 1, w->value, errname(w->err));
@@ -604,14 +523,6 @@ static void attribute_end(const struct attribute_write *w)
 		refused++;
 	else
 		taken++;
-}
-
-static void *write_attribute(void *arg)
-{
-	struct attribute_write *w = arg;
-
-	w->err = write_file(w->file, w->value);
-	return NULL;
 }
 
 /*
@@ -647,15 +558,6 @@ static void op_attribute(void)
 	}
 	pthread_join(thread, NULL);
 	attribute_end(&w);
-}
-
-static void attributes_restore(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_ATTRIBUTES; i++)
-		if (attributes[i].value[0])
-			write_file(attribute_file(attributes[i].name), attributes[i].value);
 }
 
 static void one_operation(void)
@@ -869,7 +771,7 @@ static int map_up(void)
 	memset(&live, 0, sizeof(live));
 	op_load(true);
 	op_resume(false);
-	attributes_read();
+	attributes_read(node + 5);
 	/* udev, or devtmpfs in a moment */
 	for (err = 0; access(node, R_OK | W_OK) && err < 1000; err++)
 		usleep(10000);

@@ -144,6 +144,20 @@ void io_totals(unsigned long *done, unsigned long *failed);
 /* What went wrong in the sequence, from any thread. */
 void wrong(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
+/* ---- sysfs (fuzz-attributes.c) ---- */
+
+struct attribute_write {
+	char *file, *value;
+	int err;
+};
+
+int write_file(const char *path, const char *text);	/* 0 or an errno */
+bool read_file(const char *path, char *text, size_t size);	/* its first line */
+void attributes_read(const char *disk);
+struct attribute_write any_attribute(void);
+void *write_attribute(void *arg);
+void attributes_restore(void);
+
 /* ---- verbs ---- */
 
 #define FUZZ_MAP "mprrfuzz"

@@ -15,6 +15,9 @@ hang)
 	echo 15 >/proc/sys/kernel/hung_task_timeout_secs
 	spawn insmod $KO fault=hang
 	wait_until 30 "the hung task is reported" reported
+	echo 120 >/proc/sys/kernel/hung_task_timeout_secs
+	wait_until 30 "and ends" gone "$SPAWNED"
+	rmmod mprr-planted
 	;;
 leak)
 	insmod $KO fault=leak

@@ -6,10 +6,11 @@
  * DOC: planted faults
  *
  * The fault named by the parameter happens while the module loads, in task
- * context.  "hang" leaves insmod waiting for a completion that never comes:
- * what a lost request looks like from outside.
+ * context.  "hang" lets insmod wait for a completion that does not come, as
+ * a lost request does, but gives up after 90 s so that the guest can end.
  */
 #include <linux/completion.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -114,7 +115,7 @@ static int __init mprr_planted_init(void)
 	else if (!strcmp(fault, "shift"))
 		sink = 1 << READ_ONCE(outside);
 	else if (!strcmp(fault, "hang"))
-		wait_for_completion(&never);
+		wait_for_completion_timeout(&never, 90 * HZ);
 	else if (!strcmp(fault, "uaf"))
 		plant_uaf();
 	else if (!strcmp(fault, "bounds"))

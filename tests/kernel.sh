@@ -44,7 +44,7 @@ read -ra names <<<"${T:-}"
 
 # 200 needs the module installed and multipathd at boot, and ends both; named tests may not.
 MPRR_FUZZ=${MPRR_FUZZ:-1}
-seconds=$((1500 + 500 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
+seconds=$((1500 + 250 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
 	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
 	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
 vm=(--timeout "$seconds" --module)

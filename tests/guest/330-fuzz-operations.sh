@@ -3,10 +3,10 @@
 # What: sequences of about 20 operations (messages, suspend, load, resume, deleted and found
 #       disks, queue attributes, remove, unload) on a map under I/O whose every block is known.
 # Why:  no order of operations may hang, lose or mix up an I/O, or leak a counter.
-# How:  MPRR_FUZZ units of 20 sequences, or MPRR_SEQUENCES; MPRR_SEED, MPRR_CASE.
+# How:  MPRR_FUZZ units of 10 sequences, or MPRR_SEQUENCES; MPRR_SEED, MPRR_CASE.
 # on: 7.3
 # limit: 60
-# fuzz: 200 20 MPRR_SEQUENCES
+# fuzz: 100 10 MPRR_SEQUENCES
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "it unloads our module"; fi
@@ -17,7 +17,7 @@ for d in "${DISK[@]}"; do
 	[[ $(scsi_dir "$d") =~ /(host[0-9]+)/ ]]
 	HOSTS+=("${BASH_REMATCH[1]}")
 done
-fuzz operations "$(fuzz_count MPRR_SEQUENCES 20)" $MAP "$TARGET" "${HOSTS[@]}"
+fuzz operations "$(fuzz_count MPRR_SEQUENCES 10)" $MAP "$TARGET" "${HOSTS[@]}"
 
 paths_find 4	# they have other names now
 mk_map "0 0 1 1 round-robin 0 4 1 $A 1 $B 1 $C 1 $D 1"

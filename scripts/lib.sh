@@ -127,17 +127,20 @@ need_space()
 # --- the table of kernels ---
 
 # Its rows without comments: kernel root suite, and "debug" where there is a debug kernel, too
-kernel_table() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$mprr_top/scripts/kernels.txt"; }
+kernel_rows() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$mprr_top/scripts/kernels.txt"; }
+
+# The kernels that Debian ships: kernel root suite
+kernel_table() { kernel_rows | awk '{ print $1, $2, $3 }'; }
 
 all_kernels() { kernel_table | awk '{ print $1 }'; }
 
 # Debug kernels are called KERNEL-debug: built here from Debian's source package and lab/debug.config.
-all_debug_kernels() { kernel_table | awk '$4 == "debug" { print $1 "-debug" }'; }
+all_debug_kernels() { kernel_rows | awk '$4 == "debug" { print $1 "-debug" }'; }
 
 # root_of KERNEL: the guest root that has it
 root_of()
 {
-	kernel_table | awk -v kernel="$1" '
+	kernel_rows | awk -v kernel="$1" '
 		$1 == kernel || ($4 == "debug" && $1 "-debug" == kernel) { print $2; found = 1 }
 		END { exit !found }' ||
 		die "unknown kernel '$1'; there are: $(all_kernels | xargs) $(all_debug_kernels | xargs)"

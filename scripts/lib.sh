@@ -23,6 +23,11 @@ die() { warn "$@"; exit 1; }
 
 # --- waiting: for a condition, never for a time ---
 
+# nap SECONDS: sleep without starting a process, which may cost more than what is waited for. The
+# descriptor is a pipe that nobody writes into.
+exec {mprr_nap_fd}<> <(:)
+nap() { read -r -t "$1" -u "$mprr_nap_fd" _ || true; }
+
 # wait_until SECONDS COMMAND...: true as soon as COMMAND is, false when the time is over.
 wait_until()
 {
@@ -30,7 +35,7 @@ wait_until()
 	shift
 	until "$@"; do
 		[ "$SECONDS" -lt "$deadline" ] || return 1
-		sleep 0.2
+		nap 0.2
 	done
 }
 

@@ -48,7 +48,7 @@ read -ra names <<<"${T:-}"
 
 # All tests together; a debug kernel takes its time.
 MPRR_FUZZ=${MPRR_FUZZ:-1}
-limit=$((1500 * ${MPRR_RACES:-1} + 250 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
+limit=$((2700 * ${MPRR_RACES:-1} + 250 * (MPRR_FUZZ - 1) + ${MPRR_TABLES:-0} / 20 + ${MPRR_MESSAGES:-0} / 20 +
 	2 * ${MPRR_LOADS:-0} + 10 * ${MPRR_SEQUENCES:-0} +
 	$(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 300)}')))
 case $KERNEL in *-debug) limit=$((limit * 4)) ;; esac

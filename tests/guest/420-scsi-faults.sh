@@ -8,8 +8,8 @@
 # How:  scsi_debug's opts (all kernels), its rules for one disk (6.12 and later), sg_reset,
 #       loop disks over a suspended dm device.  090 has the single errors.
 # on: --
-# Not run by default: on a busy machine 7.3 once counted 59 I/Os on the path that answers host busy,
-# where the test expects none, and the cause is not known yet.
+# Not run by default: on a busy 7.3 "reinstated, it works" and "a host is in error recovery" have
+# failed once, and why is not known yet.
 # limit: 200
 . "$(dirname "$0")/lib.sh"
 
@@ -45,6 +45,8 @@ load_end() {
 }
 # issued DISK: I/Os that the disk has completed
 issued() { awk '{print $1 + $5}' "/sys/block/$1/stat"; }
+# A clone that the path refused is an I/O in these statistics (7.3), but one without sectors.
+sectors() { awk '{print $3 + $7}' "/sys/block/$1/stat"; }
 moved() { [ "$(issued "$1")" -ge "$2" ]; }
 # go_on N: the verified load has done N more I/Os, on any disk
 go_on() {
@@ -151,17 +153,17 @@ beside_busy() {
 	local desc="$1, the first path's driver answers $5" before
 	reload_map "0 0 1 1 $1 0 2 $(wc -w <<<"$2") $A $2 $B $3"
 	rule "${DISK[0]}" 1 1 "$4"
-	before=$(issued "${DISK[0]}")
+	before=$(sectors "${DISK[0]}")
 	spawn "$HELPER" reads $DEV 60
 	ends 15 "$desc: I/O goes on over the other" "$SPAWNED" '^ok done=60'
 	load_begin
 	at=$(issued "${DISK[1]}")
 	wait_for 30 moved "${DISK[1]}" $((at + 60)) || fail "$desc: I/O goes on"
 	load_end "$desc"
-	is "$(issued "${DISK[0]}") $(failed)" "$before 0" "$desc: it did nothing, and has not failed"
+	is "$(sectors "${DISK[0]}") $(failed)" "$before 0" "$desc: it did nothing, and has not failed"
 	quiet "$desc"
 	no_rules
-	is "$(reads 40) $(($(issued "${DISK[0]}") > before))" "ok done=40 errors=0 1" \
+	is "$(reads 40) $(($(sectors "${DISK[0]}") > before))" "ok done=40 errors=0 1" \
 		"$desc: not busy any more, it is used"
 }
 if [ -w "$(rules_of "${DISK[0]}")" ]; then

@@ -7,9 +7,10 @@
 #       hold up I/O that another path takes; afterwards every counter is 0.
 # How:  scsi_debug's opts (all kernels), its rules for one disk (6.12 and later), sg_reset,
 #       loop disks over a suspended dm device.  090 has the single errors.
+# Not run by default: on a busy machine 7.3 once counted 59 I/Os on the path that answers host busy,
+# where the test expects none, and the cause is not known yet.
 # on: --
-# Not run by default: on a busy 7.3 "reinstated, it works" and "a host is in error recovery" have
-# failed once, and why is not known yet.
+# Not run by default: four minutes under emulation, eleven beside two other guests.
 # limit: 200
 . "$(dirname "$0")/lib.sh"
 
@@ -43,11 +44,11 @@ load_end() {
 	ends 40 "$1: every I/O ends well, data is right" "$LOAD" '^ok '
 	diag "$(spawn_output "$LOAD")"
 }
-# issued DISK: I/Os that the disk has completed
+# issued DISK: I/Os that the disk was given and that ended
 issued() { awk '{print $1 + $5}' "/sys/block/$1/stat"; }
-# A clone that the path refused is an I/O in these statistics (7.3), but one without sectors.
-sectors() { awk '{print $3 + $7}' "/sys/block/$1/stat"; }
 moved() { [ "$(issued "$1")" -ge "$2" ]; }
+# completed DISK: commands that its driver has completed; issued counts the refused ones, too
+completed() { echo $(($(cat "$(scsi_dir "$1")/iodone_cnt"))); }
 # go_on N: the verified load has done N more I/Os, on any disk
 go_on() {
 	local at
@@ -148,22 +149,23 @@ no_rules() {
 		done
 	done
 }
+running() { local d; for d in "${DISK[@]}"; do echo running >"$(scsi_dir "$d")/state"; done; }
 # beside_busy SELECTOR WORDS-A WORDS-B VALUE DESC: the driver of the first path answers so
 beside_busy() {
 	local desc="$1, the first path's driver answers $5" before
 	reload_map "0 0 1 1 $1 0 2 $(wc -w <<<"$2") $A $2 $B $3"
 	rule "${DISK[0]}" 1 1 "$4"
-	before=$(sectors "${DISK[0]}")
+	before=$(completed "${DISK[0]}")
 	spawn "$HELPER" reads $DEV 60
 	ends 15 "$desc: I/O goes on over the other" "$SPAWNED" '^ok done=60'
 	load_begin
 	at=$(issued "${DISK[1]}")
 	wait_for 30 moved "${DISK[1]}" $((at + 60)) || fail "$desc: I/O goes on"
 	load_end "$desc"
-	is "$(sectors "${DISK[0]}") $(failed)" "$before 0" "$desc: it did nothing, and has not failed"
+	is "$(completed "${DISK[0]}") $(failed)" "$before 0" "$desc: it did nothing, and has not failed"
 	quiet "$desc"
 	no_rules
-	is "$(reads 40) $(($(sectors "${DISK[0]}") > before))" "ok done=40 errors=0 1" \
+	is "$(reads 40) $(($(completed "${DISK[0]}") > before))" "ok done=40 errors=0 1" \
 		"$desc: not busy any more, it is used"
 }
 if [ -w "$(rules_of "${DISK[0]}")" ]; then
@@ -204,6 +206,8 @@ if [ -w "$(rules_of "${DISK[0]}")" ]; then
 	is "$(path_state "$A") $(path_state "$B")" "F A" "that path has failed, the other not"
 	no_rules
 	quiet "lost commands"
+	# SCSI may have put the disk offline: its business. An administrator sets it running.
+	running
 	message "reinstate_path $A"
 	is "$(reads 10) $(failed)" "ok done=10 errors=0 0" "reinstated, it works"
 
@@ -224,8 +228,9 @@ if [ -w "$(rules_of "${DISK[0]}")" ]; then
 	no_rules
 	load_end "abort and LUN reset fail"
 	quiet "abort and LUN reset fail"
+	running
 	for p in "$A" "$B"; do message "reinstate_path $p"; done
-	is "$(reads 10)" "ok done=10 errors=0" "afterwards both paths work"
+	is "$(reads 10) $(failed)" "ok done=10 errors=0 0" "afterwards both paths work"
 	rm_map
 else
 	skip "a SCSI path that is busy or loses commands" "scsi_debug of $MPRR_KERNEL has no error rules"

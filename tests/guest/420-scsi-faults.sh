@@ -7,8 +7,6 @@
 #       hold up I/O that another path takes; afterwards every counter is 0.
 # How:  scsi_debug's opts (all kernels), its rules for one disk (6.12 and later), sg_reset,
 #       loop disks over a suspended dm device.  090 has the single errors.
-# Not run by default: on a busy machine 7.3 once counted 59 I/Os on the path that answers host busy,
-# where the test expects none, and the cause is not known yet.
 # on: --
 # Not run by default: four minutes under emulation, eleven beside two other guests.
 # limit: 200

@@ -17,6 +17,7 @@
 #include <linux/string.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-rq-auto.h"
 
 static int refuse(const struct mprr_map *map, int error, unsigned int argc, char **argv,
 		  const char *why)
@@ -105,8 +106,8 @@ static int handle_message(struct mprr_map *map, unsigned int argc, char **argv)
  * @ti: the DM target
  * @argc: number of words
  * @argv: the words
- * @result: unused, no message answers with text
- * @maxlen: unused
+ * @result: where stats writes its lines
+ * @maxlen: room there
  *
  * Context: process, may sleep.
  * Return: 0, -EBUSY while the map is suspended, -EINVAL or the errno of the
@@ -117,6 +118,11 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 {
 	struct mprr_map *map = ti->private;
 	int r;
+
+	if (argc == 1 && !strcasecmp(argv[0], "stats")) {
+		mprr_auto_stats(&map->gate, result, maxlen);
+		return 1;
+	}
 
 	mutex_lock(&map->message_mutex);
 	if (dm_suspended(ti))

@@ -227,6 +227,7 @@ void mprr_map_destroy(struct mprr_map *map)
 {
 	unsigned int i;
 
+	mprr_gate_exit(map);
 	for (i = 0; map->groups && i < map->nr_groups; i++)
 		if (map->groups[i])
 			destroy_group(map->groups[i]);
@@ -437,7 +438,11 @@ int mprr_table_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -ENOMEM;
 	}
 
-	r = parse_features(&p);
+	r = mprr_gate_init(map);
+	if (r)
+		ti->error = "no memory to remember where requests ended";
+	else
+		r = parse_features(&p);
 	if (!r) {
 		dm_table_set_type(ti->table, DM_TYPE_REQUEST_BASED);
 		r = parse_handler(&p);

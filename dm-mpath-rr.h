@@ -177,14 +177,14 @@ struct mprr_least {
  * @expires_ns: when it opens at the latest
  * @timer: opens it then
  * @work: opens it when no processor has anything else to do
- * @share: share of the bios that could merge, in 1/1024
+ * @could: share of the bios that could merge, in 1/65536, while it does not work
+ * @merged: share of those that had merged, in 1/65536, while it does
+ * @trial: requests until a trial without a merge ends
  * @pause: bios until the next trial
  * @next_pause: the pause after an unsuccessful trial
  * @skip: requests that say nothing about it yet
- * @window_bios: bios since the last judgement
- * @window_merged: those that had merged
+ * @window_bios: bios since the cap was adapted
  * @window_closed: @nr_closed then
- * @proven: a trial was successful
  * @late: share of openings that were late, in 1/256
  * @slower: time that clones take, in 1/16 of the least time
  * @took_ns: average time that clones take
@@ -209,14 +209,14 @@ struct mprr_gate {
 	struct hrtimer timer;
 	struct kthread_work work;
 
-	unsigned int share;
+	unsigned int could;
+	unsigned int merged;
+	unsigned int trial;
 	unsigned int pause;
 	unsigned int next_pause;
 	unsigned int skip;
 	unsigned int window_bios;
-	unsigned int window_merged;
 	u64 window_closed;
-	bool proven;
 	unsigned int late;
 	unsigned int slower;
 	u64 took_ns;

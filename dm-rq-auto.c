@@ -8,8 +8,8 @@
  * A request *could merge* if it is small and begins where a recent one of its
  * direction ended, or has merged already.  The share of such bios, an average,
  * starts a trial: the gate works, and what counts from then on is the share of
- * the bios that really came merged.  A trial without success ends at once, and
- * the next one comes after a pause that doubles each time: a lone reader, a
+ * the bios that really came merged.  A trial without success ends soon, and the
+ * next one comes after a pause that doubles each time: a lone reader, a
  * random load, or writers who wait for each request pay next to nothing.
  *
  * DOC: how many clones must be in flight?
@@ -40,12 +40,21 @@
 /* What a bio must not exceed, on average, to be worth merging: bytes. */
 #define SMALL_BIO		(64 * 1024)
 
-/* Share of bios, in 1/1024: that could merge, to begin; that did, to go on. */
-#define SHARE_BEGIN		350
-#define SHARE_GO_ON		256
+/* Shares of bios, with this as the whole: an average of 256 must not get stuck. */
+#define SHARE_ALL		65536
+/* That could merge, to begin; that did, to go on. */
+#define SHARE_BEGIN		(SHARE_ALL * 30 / 100)
+#define SHARE_GO_ON		(SHARE_ALL * 20 / 100)
+/* Below this, random I/O is a part that needs the paths at work. */
+#define SHARE_MIXED		(SHARE_ALL * 60 / 100)
 
-/* Bios of a trial, of a judgement later on, and of the pauses between trials. */
-#define TRIAL_BIOS		64
+/* The averages look back over about as many bios. */
+#define SHARE_WEIGHT		256
+
+/* One of so many requests must have merged in a trial. */
+#define TRIAL_REQUESTS		64
+
+/* Bios between two adaptions, and of the pauses between trials. */
 #define WINDOW_BIOS		256
 #define PAUSE_MIN		4096
 #define PAUSE_MAX		262144
@@ -67,6 +76,7 @@
 #define LEAST_NS		NSEC_PER_SEC
 
 #define CAP_START		4
+#define CAP_MIXED		8U
 #define CAP_MAX			4096
 
 static unsigned int end_key(sector_t sector, const struct request *rq)
@@ -104,49 +114,55 @@ static void adapt_cap(struct mprr_gate *gate)
 			cap += DIV_ROUND_UP(cap, 4);
 		else if (gate->slower > SLOWER_MUCH)
 			cap -= DIV_ROUND_UP(cap, 8);
-		/* A processor is idle, so the paths must not be. */
-		cap = max(cap, 2U);
 	}
+	if (gate->merged < SHARE_MIXED)
+		cap = max(cap, CAP_MIXED);
 	WRITE_ONCE(gate->cap, clamp(cap, 1U, (unsigned int)CAP_MAX));
 }
 
-static void end_trial(struct mprr_gate *gate)
+static void end_holding(struct mprr_gate *gate)
 {
 	clear_bit(GATE_HOLDING, &gate->flags);
-	gate->share = 0;
+	gate->could = 0;
 	gate->pause = gate->next_pause;
 	gate->next_pause = min(gate->next_pause * 2, (unsigned int)PAUSE_MAX);
+}
+
+/* Bios weigh alike, in requests of any size. */
+static unsigned int average(unsigned int share, bool hit, unsigned int nr_bios)
+{
+	int weight = min(nr_bios, (unsigned int)SHARE_WEIGHT);
+
+	return (int)share + ((hit ? SHARE_ALL : 0) - (int)share) * weight / (SHARE_WEIGHT + weight);
 }
 
 /* The gate works: go on with it? */
 static void judge_holding(struct mprr_gate *gate, bool merged, unsigned int nr_bios)
 {
-	unsigned int window = gate->proven ? WINDOW_BIOS : TRIAL_BIOS;
-
 	/* What had been let out before the gate closed says nothing. */
 	if (gate->skip) {
 		gate->skip--;
 		return;
 	}
-	gate->window_bios += nr_bios;
-	if (merged)
-		gate->window_merged += nr_bios;
-	if (gate->window_bios < window)
-		return;
 
-	if (gate->window_merged * 1024 < gate->window_bios * SHARE_GO_ON) {
-		gate->proven = false;
-		end_trial(gate);
-	} else {
-		gate->proven = true;
-		gate->next_pause = PAUSE_MIN;
-		adapt_cap(gate);
-		if (gate->nr_closed == gate->window_closed)
-			mprr_gate_probe(gate);
-		gate->window_closed = gate->nr_closed;
+	gate->merged = average(gate->merged, merged, nr_bios);
+	if (merged)
+		gate->trial = 0;
+	if (gate->merged < SHARE_GO_ON || (gate->trial && !--gate->trial)) {
+		end_holding(gate);
+		return;
 	}
+
+	gate->window_bios += nr_bios;
+	if (gate->window_bios < WINDOW_BIOS)
+		return;
 	gate->window_bios = 0;
-	gate->window_merged = 0;
+	if (!gate->trial)
+		gate->next_pause = PAUSE_MIN;
+	adapt_cap(gate);
+	if (gate->nr_closed == gate->window_closed)
+		mprr_gate_probe(gate);
+	gate->window_closed = gate->nr_closed;
 }
 
 /**
@@ -164,7 +180,6 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 {
 	bool small = blk_rq_bytes(rq) < nr_bios * SMALL_BIO;
 	bool could = small && (continues(gate, rq) || nr_bios > 1);
-	int share, weight;
 
 	gate->nr_requests++;
 	gate->nr_bios += nr_bios;
@@ -179,16 +194,14 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 		gate->pause -= min(gate->pause, nr_bios);
 		return false;
 	}
-	share = gate->share;
-	weight = min(nr_bios, 64U);
-	share += ((could ? 1024 : 0) - share) * weight / (64 + weight);
-	gate->share = share;
-	if (share < SHARE_BEGIN)
+	gate->could = average(gate->could, could, nr_bios);
+	if (gate->could < SHARE_BEGIN)
 		return false;
 
 	gate->skip = atomic_read(&gate->in_flight) + CAP_START;
+	gate->trial = TRIAL_REQUESTS;
+	gate->merged = SHARE_ALL;
 	gate->window_bios = 0;
-	gate->window_merged = 0;
 	if (!gate->cap_is_set)
 		WRITE_ONCE(gate->cap, CAP_START);
 	gate->nr_trials++;
@@ -293,8 +306,8 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
 	       gate->nr_requests, gate->nr_bios, atomic_read(&gate->in_flight),
 	       test_bit(GATE_HOLDING, &gate->flags), gate->cap, gate->nr_closed,
 	       gate->nr_deadline);
-	DMEMIT(" trials %llu late_percent %u clone_us %llu slower_percent %u",
-	       gate->nr_trials, gate->late * 100 / 256, gate->took_ns / NSEC_PER_USEC,
+	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu slower_percent %u",
+	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256, gate->took_ns / NSEC_PER_USEC,
 	       gate->slower * 100 / 16);
 }
 

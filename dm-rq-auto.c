@@ -40,16 +40,16 @@
 /* What a bio must not exceed, on average, to be worth merging: bytes. */
 #define SMALL_BIO		(64 * 1024)
 
-/* Shares of bios, with this as the whole: an average of 256 must not get stuck. */
+/* Shares of bios, with this as the whole: an average must not get stuck. */
 #define SHARE_ALL		65536
 /* That could merge, to begin; that did, to go on. */
 #define SHARE_BEGIN		(SHARE_ALL * 30 / 100)
-#define SHARE_GO_ON		(SHARE_ALL * 20 / 100)
+#define SHARE_GO_ON		(SHARE_ALL * 10 / 100)
 /* Below this, random I/O is a part that needs the paths at work. */
 #define SHARE_MIXED		(SHARE_ALL * 60 / 100)
 
 /* The averages look back over about as many bios. */
-#define SHARE_WEIGHT		256
+#define SHARE_WEIGHT		512
 
 /* One of so many requests must have merged in a trial. */
 #define TRIAL_REQUESTS		64

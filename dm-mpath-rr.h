@@ -44,7 +44,7 @@
 #define MPRR_VERSION		"0.1.0"
 
 /* Bounds of the table grammar (counts of words, groups and paths). */
-#define MPRR_MAX_FEATURE_WORDS	8
+#define MPRR_MAX_FEATURE_WORDS	16
 #define MPRR_MAX_WORDS		1024
 #define MPRR_MAX_GROUPS		1024
 #define MPRR_MAX_PATHS		1024
@@ -130,13 +130,21 @@ enum mprr_flag {
 	MPRR_REFUSED,			/* a request was refused; atomic, dm-rq-merge.c */
 };
 
+/* What can be set by table, message and module parameter. */
+enum mprr_tunable {
+	MPRR_MERGE_DEADLINE,		/* merge_deadline_us */
+	MPRR_MAX_INFLIGHT,		/* max_inflight */
+	MPRR_NR_TUNABLES,
+};
+
 /* Feature words of a table, in the order in which TABLE status echoes them. */
 enum mprr_feature {
 	MPRR_FEATURE_QUEUE_IF_NO_PATH,
 	MPRR_FEATURE_RETAIN_HANDLER,
 	MPRR_FEATURE_PG_INIT_RETRIES,
 	MPRR_FEATURE_PG_INIT_DELAY,
-	MPRR_NR_FEATURES,
+	MPRR_FEATURE_TUNABLE,		/* the first of MPRR_NR_TUNABLES */
+	MPRR_NR_FEATURES = MPRR_FEATURE_TUNABLE + MPRR_NR_TUNABLES,
 };
 
 /* Bits of mprr_gate.flags, changed atomically. */
@@ -146,8 +154,9 @@ enum mprr_gate_flag {
 	GATE_SUSPENDED,			/* stay open */
 };
 
-/* Value of a tunable that the module chooses by itself. */
+/* Values of a tunable: the module chooses by itself; nobody set it here. */
 #define MPRR_AUTO		UINT_MAX
+#define MPRR_UNSET		(UINT_MAX - 1)
 
 /* Classes of sizes: up to 12 KiB, 60 KiB, 252 KiB, and more. */
 #define MPRR_NR_CLASSES		4
@@ -170,7 +179,6 @@ struct mprr_least {
  * @flags: bits of &enum mprr_gate_flag
  * @hold_us: tunable merge_deadline_us; 0 is off
  * @cap: clones in flight at which the gate closes
- * @cap_is_set: @cap was chosen by the user
  * @ends: where recent requests ended, by hash
  * @in_flight: clones of this map that paths have
  * @low_ns: since when few enough are in flight while it is closed, or 0
@@ -200,7 +208,6 @@ struct mprr_gate {
 	unsigned long flags;
 	unsigned int hold_us;
 	unsigned int cap;
-	bool cap_is_set;
 	u32 *ends;
 
 	atomic_t in_flight ____cacheline_aligned_in_smp;
@@ -242,6 +249,10 @@ struct mprr_gate {
  * @handler_params: its parameters as "count\0word\0...", or NULL
  * @pg_init_retries: how often an activation is tried again; constant
  * @pg_init_delay_ms: pause before a delayed activation; constant
+ * @max_inflight: tunable, clones in flight on a path at most, or MPRR_AUTO
+ * @by_table: tunables set by the table, or MPRR_UNSET; constant after init
+ * @by_message: tunables set by messages, or MPRR_UNSET (dm-mpath-tunables.c)
+ * @tunables_entry: in the list of all maps (dm-mpath-tunables.c)
  * @lock: see docs/design.md; irqsave, taken from any context
  * @next_group: preferred at the next choice, or NULL; under @lock
  * @nr_valid_paths: active paths in all groups; read locklessly
@@ -266,6 +277,10 @@ struct mprr_map {
 	char *handler_params;
 	unsigned int pg_init_retries;
 	unsigned int pg_init_delay_ms;
+	unsigned int max_inflight;
+	unsigned int by_table[MPRR_NR_TUNABLES];
+	unsigned int by_message[MPRR_NR_TUNABLES];
+	struct list_head tunables_entry;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	struct mprr_group *next_group;

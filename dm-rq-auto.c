@@ -96,16 +96,10 @@ static bool continues(struct mprr_gate *gate, const struct request *rq)
 	return hit;
 }
 
-/*
- * More clones at a time, or fewer?  Asked at the end of each window.  With a
- * cap by the user there is nothing to find out.
- */
+/* More clones at a time, or fewer?  Asked at the end of each window. */
 static void adapt_cap(struct mprr_gate *gate)
 {
 	unsigned int cap = READ_ONCE(gate->cap);
-
-	if (gate->cap_is_set)
-		return;
 
 	if (gate->late > LATE_OFTEN) {
 		cap -= DIV_ROUND_UP(cap, 4);
@@ -202,8 +196,7 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 	gate->trial = TRIAL_REQUESTS;
 	gate->merged = SHARE_ALL;
 	gate->window_bios = 0;
-	if (!gate->cap_is_set)
-		WRITE_ONCE(gate->cap, CAP_START);
+	WRITE_ONCE(gate->cap, CAP_START);
 	gate->nr_trials++;
 	set_bit(GATE_HOLDING, &gate->flags);
 	return true;
@@ -262,7 +255,7 @@ void mprr_auto_lag(struct mprr_gate *gate, u64 lag_ns)
  */
 void mprr_auto_stalled(struct mprr_gate *gate)
 {
-	if (!gate->cap_is_set && gate->late < LATE_SELDOM)
+	if (gate->late < LATE_SELDOM)
 		WRITE_ONCE(gate->cap, min(2 * READ_ONCE(gate->cap), (unsigned int)CAP_MAX));
 }
 
@@ -274,7 +267,9 @@ void mprr_auto_stalled(struct mprr_gate *gate)
  */
 u64 mprr_auto_lazy_ns(const struct mprr_gate *gate)
 {
-	return gate->hold_us == MPRR_AUTO ? LAZY_NS : gate->hold_us * NSEC_PER_USEC;
+	unsigned int us = READ_ONCE(gate->hold_us);
+
+	return us == MPRR_AUTO ? LAZY_NS : (u64)us * NSEC_PER_USEC;
 }
 
 /**
@@ -285,8 +280,10 @@ u64 mprr_auto_lazy_ns(const struct mprr_gate *gate)
  */
 u64 mprr_auto_hold_ns(const struct mprr_gate *gate)
 {
-	if (gate->hold_us != MPRR_AUTO)
-		return gate->hold_us * NSEC_PER_USEC;
+	unsigned int us = READ_ONCE(gate->hold_us);
+
+	if (us != MPRR_AUTO)
+		return (u64)us * NSEC_PER_USEC;
 	return clamp_t(u64, 2 * gate->took_ns, HOLD_MIN_NS, HOLD_MAX_NS);
 }
 

@@ -65,9 +65,12 @@
 /* How many clones the path takes at a time; admins and SCSI change it live. */
 static unsigned int path_depth(const struct mprr_path *path)
 {
-	if (path->sdev)
-		return max_t(unsigned int, READ_ONCE(path->sdev->queue_depth), 1);
-	return max_t(unsigned int, READ_ONCE(mprr_path_queue(path)->nr_requests), 1);
+	/* The user's cap is at least 1, and the largest number if there is none. */
+	unsigned int cap = READ_ONCE(path->group->map->max_inflight);
+	unsigned int depth = path->sdev ? READ_ONCE(path->sdev->queue_depth) :
+					  READ_ONCE(mprr_path_queue(path)->nr_requests);
+
+	return clamp(depth, 1U, cap);
 }
 
 static void path_open(struct mprr_path *path)
@@ -311,6 +314,20 @@ static unsigned int low_water(const struct mprr_gate *gate)
 	return READ_ONCE(gate->cap) / 2;
 }
 
+/* A cap for each path, by the user, is one for the map, too. */
+static unsigned int gate_cap(struct mprr_gate *gate, const struct mprr_path *path)
+{
+	unsigned int each = READ_ONCE(path->group->map->max_inflight);
+	unsigned int cap = READ_ONCE(gate->cap), all;
+
+	if (likely(each == MPRR_AUTO))
+		return cap;
+	all = each * max(READ_ONCE(path->group->nr_active), 1U);
+	if (cap != all)
+		WRITE_ONCE(gate->cap, all);
+	return all;
+}
+
 static void gate_close(struct mprr_gate *gate)
 {
 	gate->nr_closed++;
@@ -354,7 +371,7 @@ unsigned int mprr_gate_start(struct mprr_map *map, struct mprr_io *io, struct re
 		hold = mprr_auto_judge(gate, io, rq, nr_bios);
 	if (unlikely(!gate->queue))
 		WRITE_ONCE(gate->queue, rq->q);
-	if (atomic_inc_return(&gate->in_flight) >= READ_ONCE(gate->cap) && hold)
+	if (atomic_inc_return(&gate->in_flight) >= gate_cap(gate, io->path) && hold)
 		gate_close(gate);
 	return nr_bios;
 }

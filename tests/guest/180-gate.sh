@@ -58,7 +58,7 @@ most() { # the most that disk 0 has in flight while a load runs
 	spawn fio_verify most --size=4m --iodepth=16
 	while alive "$SPAWNED"; do
 		n=$(in_flight "${DISK[0]}")
-		[ "$n" -le $most ] || most=$n
+		[ "$n" -le "$most" ] || most=$n
 	done
 	MOST=$most
 	ends 30 "max_inflight $1: verified I/O" "$SPAWNED" '^'

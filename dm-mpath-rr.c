@@ -27,6 +27,7 @@
 #include "dm-path-selector.h"
 #include "dm-rq-bundle.h"
 #include "dm-rq-merge.h"
+#include "dm-rq-single.h"
 
 struct workqueue_struct *mprr_wq;
 
@@ -126,6 +127,9 @@ static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
 	size_t nr_bytes = blk_rq_bytes(rq);
 	struct mprr_group *group;
 	struct mprr_path *path;
+
+	if (unlikely(mprr_single_start(map, get_io(info), rq)))
+		return DM_MAPIO_SUBMITTED;
 
 	do {
 		group = mprr_group_get_current(map);
@@ -240,18 +244,17 @@ static int end_error(struct mprr_map *map, struct mprr_path *path, struct reques
 static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 			  blk_status_t status, union map_info *info)
 {
+	struct mprr_map *map = ti->private;
 	struct mprr_io *io = get_io(info);
 	int r = DM_ENDIO_DONE;
 
 	if (unlikely(status)) {
-		bool bundled = mprr_unbundle(io, io->rq);
-
-		r = end_error(ti->private, io->path, clone, status);
-		if (r == DM_ENDIO_DONE && bundled) {
-			/* Each bio shall get its own verdict: try them one by one. */
-			io->unbundled = io->rq->bio;
+		mprr_unbundle(io, io->rq);
+		r = end_error(map, io->path, clone, status);
+		/* Not all of its bios need share this verdict. */
+		if (r == DM_ENDIO_DONE && READ_ONCE(map->nr_valid_paths) &&
+		    mprr_single_want(io, io->rq))
 			r = DM_ENDIO_REQUEUE;
-		}
 	}
 
 	end_io(io);
@@ -447,9 +450,12 @@ static int __init mprr_init(void)
 	r = mprr_bundle_init();
 	if (r)
 		goto err_pg_init_wq;
-	r = mprr_gate_worker_init();
+	r = mprr_single_init();
 	if (r)
 		goto err_bundle;
+	r = mprr_gate_worker_init();
+	if (r)
+		goto err_single;
 
 	/* The name that may be taken comes first. */
 	r = register_takeover();
@@ -470,6 +476,8 @@ err_takeover:
 		dm_unregister_target(&multipath_target);
 err_gate_worker:
 	mprr_gate_worker_exit();
+err_single:
+	mprr_single_exit();
 err_bundle:
 	mprr_bundle_exit();
 err_pg_init_wq:
@@ -485,6 +493,7 @@ static void __exit mprr_exit(void)
 	if (takeover)
 		dm_unregister_target(&multipath_target);
 	mprr_gate_worker_exit();
+	mprr_single_exit();
 	mprr_bundle_exit();
 	mprr_pg_init_wq_exit();
 	destroy_workqueue(mprr_wq);

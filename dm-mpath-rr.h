@@ -303,7 +303,10 @@ struct mprr_map {
  * @nr_bytes: its size
  * @start_ns: when it went to the path, 0 if it is not timed
  * @bundle: the bio that stands for its bios, or NULL (dm-rq-bundle.c)
- * @unbundled: its first bio, when it must be sent without a bundle
+ * @single: its first bio when its bios must be sent one by one, or NULL
+ *	(dm-rq-single.c); it outlives the requeue in between
+ * @map: the map, while that happens
+ * @work: does it
  */
 struct mprr_io {
 	struct mprr_path *path;
@@ -311,7 +314,10 @@ struct mprr_io {
 	size_t nr_bytes;
 	u64 start_ns;
 	struct mprr_bundle *bundle;
-	const struct bio *unbundled;
+
+	const struct bio *single;
+	struct mprr_map *map;
+	struct work_struct work;
 };
 
 /**

@@ -18,9 +18,8 @@
  * - The request goes back to the block layer (path full, path failed): the bios
  *   are put back first, so nobody but dm-rq ever sees a bundle, and a request
  *   that waits again can merge again.
- * - The device has a verdict on the request (medium error): A may be readable
- *   although C is not.  The bios are put back and the request is sent again
- *   without a bundle; then each bio gets its own status.
+ * - The request fails: the bios are put back, too, and fail with its status or
+ *   are tried one by one (dm-rq-single.c).
  *
  * Requests whose bios differ in more than their place are left alone: mixed
  * fail-fast flags, integrity data, encryption, flush sequences.
@@ -79,14 +78,14 @@ static void bundle_end_io(struct bio *bundle_bio)
 	}
 }
 
-static bool may_bundle(const struct mprr_io *io, struct request *rq)
+static bool may_bundle(struct request *rq)
 {
 	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
 		return false;
 	if (rq->rq_flags & (RQF_MIXED_MERGE | RQF_SPECIAL_PAYLOAD | RQF_FLUSH_SEQ))
 		return false;
 	return rq->nr_phys_segments <= BIO_MAX_VECS && !blk_integrity_rq(rq) &&
-	       !bio_has_crypt_ctx(rq->bio) && io->unbundled != rq->bio;
+	       !bio_has_crypt_ctx(rq->bio);
 }
 
 /**
@@ -107,7 +106,7 @@ void mprr_bundle(struct mprr_io *io, struct request *rq, unsigned int nr_bios)
 	unsigned int nr = 0;
 
 	io->bundle = NULL;
-	if (nr_bios < MPRR_BUNDLE_MIN || !may_bundle(io, rq))
+	if (nr_bios < MPRR_BUNDLE_MIN || !may_bundle(rq))
 		return;
 
 	bundle_bio = bio_alloc_bioset(NULL, rq->nr_phys_segments, rq->bio->bi_opf,
@@ -146,25 +145,36 @@ void mprr_bundle(struct mprr_io *io, struct request *rq, unsigned int nr_bios)
 }
 
 /**
+ * mprr_bundle_clone_bio - a clone of a bio, with memory of the reserve
+ * @bdev: the device that it goes to
+ * @bio: the bio
+ *
+ * Context: process, may sleep.
+ * Return: the clone, never NULL; bio_put() ends it.
+ */
+struct bio *mprr_bundle_clone_bio(struct block_device *bdev, struct bio *bio)
+{
+	return bio_alloc_clone(bdev, bio, GFP_NOIO, &bundle_set);
+}
+
+/**
  * mprr_unbundle - give a request its bios back
  * @io: the request's data
  * @rq: the request, not completed, with no clone in flight
  *
  * Context: any.
- * Return: true if it had a bundle.
  */
-bool mprr_unbundle(struct mprr_io *io, struct request *rq)
+void mprr_unbundle(struct mprr_io *io, struct request *rq)
 {
 	struct mprr_bundle *bundle = io->bundle;
 
 	if (!bundle)
-		return false;
+		return;
 
 	io->bundle = NULL;
 	rq->bio = bundle->first;
 	rq->biotail = bundle->last;
 	bio_put(&bundle->bio);
-	return true;
 }
 
 /**

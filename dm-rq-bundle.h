@@ -9,7 +9,8 @@
 #include "dm-mpath-rr.h"
 
 void mprr_bundle(struct mprr_io *io, struct request *rq, unsigned int nr_bios);
-bool mprr_unbundle(struct mprr_io *io, struct request *rq);
+struct bio *mprr_bundle_clone_bio(struct block_device *bdev, struct bio *bio);
+void mprr_unbundle(struct mprr_io *io, struct request *rq);
 int mprr_bundle_init(void);
 void mprr_bundle_exit(void);
 

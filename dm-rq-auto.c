@@ -56,7 +56,7 @@
 
 /* Bios between two adaptions, and of the pauses between trials. */
 #define WINDOW_BIOS		256
-#define PAUSE_MIN		4096
+#define PAUSE_MIN		1024
 #define PAUSE_MAX		262144
 
 /* Time limits while the user sets none, in nanoseconds. */
@@ -175,8 +175,6 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 	bool small = blk_rq_bytes(rq) < nr_bios * SMALL_BIO;
 	bool could = small && (continues(gate, rq) || nr_bios > 1);
 
-	gate->nr_requests++;
-	gate->nr_bios += nr_bios;
 	if (test_bit(GATE_HOLDING, &gate->flags)) {
 		if (!(gate->nr_requests & 3))
 			io->start_ns = ktime_get_ns();

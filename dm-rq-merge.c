@@ -366,6 +366,8 @@ unsigned int mprr_gate_start(struct mprr_map *map, struct mprr_io *io, struct re
 	__rq_for_each_bio(bio, rq)
 		nr_bios++;
 
+	gate->nr_requests++;
+	gate->nr_bios += nr_bios;
 	io->start_ns = 0;
 	if (READ_ONCE(gate->hold_us))
 		hold = mprr_auto_judge(gate, io, rq, nr_bios);

@@ -116,20 +116,7 @@ static int each_n(struct call *call)
 
 static int load_prepare(struct call *call)
 {
-	int i, fd;
-
 	memcpy(call->io, call->copy, call->copy->data_size);
-	/* A handler stays attached to a disk: take it off, so that it is attached again. */
-	for (i = 0; i < call->nr; i++) {
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "/sys/block/%s/device/dh_state", call->files[i]);
-		fd = open(path, O_WRONLY);
-		if (fd >= 0 && write(fd, "detach", 6) < 0 && errno != EINVAL)
-			printf("%s: %s\n", path, errname(errno));
-		if (fd >= 0)
-			close(fd);
-	}
 	return 0;
 }
 

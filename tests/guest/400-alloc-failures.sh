@@ -20,7 +20,8 @@ echo 0 >$FAILSLAB/probability
 echo 2 >$FAILSLAB/verbose
 echo 0 >$FAILSLAB/verbose_ratelimit_interval_ms
 # Slabs try big pages first and do without: such a failure would only shift the count.
-for f in /sys/kernel/debug/fail_page_alloc/min-order; do [ ! -e $f ] || echo 1000 >$f; done
+PAGES=/sys/kernel/debug/fail_page_alloc/min-order
+[ ! -e $PAGES ] || echo 1000 >$PAGES
 
 SRC=${MPRR_SRC:-/mprr/src}
 build_c failnth

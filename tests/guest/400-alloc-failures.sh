@@ -91,9 +91,10 @@ RICH="4 queue_if_no_path pg_init_retries 5 retain_attached_hw_handler 2 alua 1 3
 PLAIN="1 queue_if_no_path 0 2 1 $rr queue-length 0 2 1 $C 1 $D 1"
 if ! modprobe scsi_dh_alua; then RICH=$PLAIN; fi
 mk_map 0 0 0 0
-# First while no disk has a handler: a handler that is attached once stays.
+# First while no disk has a handler: a handler that is attached once stays. On 7.3 SCSI attaches
+# one by itself when a disk is opened: here nobody looks at them in between.
 only_in_module
-LEAST=10 failing attach "a table that attaches a handler" load $MAP "$(table "$RICH")" "${DISK[@]}"
+LEAST=10 failing attach "a table that attaches a handler" load $MAP "$(table "$RICH")"
 anywhere
 LEAST=20 failing rich "a table with a handler and every selector" load $MAP "$(table "$RICH")" "${DISK[@]}"
 only_in_module

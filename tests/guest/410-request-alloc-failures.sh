@@ -66,6 +66,7 @@ load() {
 
 if [ -d $FAILSLAB ] && [ -e "$(echo $SLABS/bio-* | cut -d' ' -f1)/failslab" ]; then
 	echo N >$FAILSLAB/ignore-gfp-wait
+	for s in "$SLABS"/*/failslab; do echo 0 2>/dev/null >"$s" || true; done
 	echo Y >$FAILSLAB/cache-filter
 
 	# ---- the bios of clones: which slab are they in? the one that grows with the reserve ----

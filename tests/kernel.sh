@@ -100,8 +100,12 @@ echo "1..$count"
 if grep -q '^not ok ' "$tap"; then
 	awk '/^not ok/ {show = 1} /^ok/ {show = 0}
 	     /^# [0-9][0-9][0-9]-.* s$/ {show = 0} show' "$tap" | sed 's/^/  /'
+	case $KERNEL in
+	*-debug) again=tests/debug-${KERNEL%-debug}.t ;;
+	*) again=tests/kernel-$KERNEL.t ;;
+	esac
 	sed -n 's/^not ok [0-9]* - \([0-9][0-9][0-9]\)-.*/\1/p' "$tap" | sort -u | while read -r name; do
-		echo "  again: T=$name tests/kernel-$KERNEL.t"
+		echo "  again: T=$name $again"
 		echo "    or:  scripts/vm run $boot $KERNEL /mprr/src/tests/guest/run $name"
 		echo "    log: build/results/tests-$KERNEL/$name-*/{log,kernel.log,dm-at-end}"
 	done

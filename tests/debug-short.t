@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What CI has the time for on the debug kernel 7.3: the guest tests that reach most of the module
+# soonest, and the search for leaks. The kernel is built first, with what processor time the other
+# tests leave. T chooses others, as with debug-7.3.t.
+set -euo pipefail
+top=$(cd "$(dirname "$0")/.." && pwd)
+nice -n 19 "$top/scripts/vm" prepare 7.3-debug
+T=${T:-"020 030 040 060 080 110 130 500 510"} exec "$top/tests/kernel.sh" 7.3-debug "$@"

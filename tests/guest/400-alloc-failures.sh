@@ -31,7 +31,6 @@ fail_in_slabs() { # 0|1
 		echo "$1" 2>/dev/null >"$s" || true	# a merged slab cannot
 	done
 }
-fail_in_slabs 1
 echo Y >$FAILSLAB/cache-filter
 
 SRC=${MPRR_SRC:-/mprr/src}
@@ -40,6 +39,7 @@ strip --strip-debug -o "$MPRR_TMP/small.ko" "$MPRR_KO"
 mod_load
 paths_up 4
 modprobe scsi_dh_alua || true
+fail_in_slabs 1		# when all of them are there
 
 # ---- which function of the sources is a frame in: file:line of each inlined call ----
 readelf -sW "$MPRR_KO" | awk '$4 == "FUNC" {print $8, $3, $2, $7}' >"$MPRR_TMP/functions"

@@ -16,6 +16,8 @@
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
 #include <linux/dm-ioctl.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
 #include <linux/slab.h>
 
 #include "mprr-config.h"
@@ -125,6 +127,28 @@ static inline void mprr_limits_keep_max_sectors(struct queue_limits *limits)
 {
 #ifdef MPRR_HAVE_MAX_USER_SECTORS
 	limits->max_user_sectors = limits->max_sectors;
+#endif
+}
+
+/* hrtimer_setup() on the monotonic clock: since 6.13. */
+static inline void mprr_hrtimer_setup(struct hrtimer *timer,
+				      enum hrtimer_restart (*function)(struct hrtimer *))
+{
+#ifdef MPRR_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer->function = function;
+#endif
+}
+
+/* A kthread worker that runs: since 6.14 creating one no longer starts it. */
+static inline struct kthread_worker *mprr_kthread_run_worker(const char *name)
+{
+#ifdef kthread_run_worker
+	return kthread_run_worker(0, "%s", name);
+#else
+	return kthread_create_worker(0, "%s", name);
 #endif
 }
 

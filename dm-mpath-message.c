@@ -17,6 +17,8 @@
 #include <linux/string.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-tunables.h"
+#include "dm-rq-auto.h"
 
 static int refuse(const struct mprr_map *map, int error, unsigned int argc, char **argv,
 		  const char *why)
@@ -77,8 +79,16 @@ static int path_message(struct mprr_map *map, unsigned int argc, char **argv)
 	return found ? 0 : refuse(map, -EINVAL, argc, argv, "the device is not a path of this map");
 }
 
+static int tunable_message(struct mprr_map *map, enum mprr_tunable nr, char **argv)
+{
+	return mprr_tunable_from_message(map, nr, argv[1]) ?
+	       refuse(map, -EINVAL, 2, argv, mprr_tunable_range(nr)) : 0;
+}
+
 static int handle_message(struct mprr_map *map, unsigned int argc, char **argv)
 {
+	enum mprr_tunable tunable;
+
 	if (argc == 1) {
 		bool on = !strcasecmp(argv[0], "queue_if_no_path");
 
@@ -96,6 +106,9 @@ static int handle_message(struct mprr_map *map, unsigned int argc, char **argv)
 		return group_message(map, argc, argv);
 	if (!strcasecmp(argv[0], "fail_path") || !strcasecmp(argv[0], "reinstate_path"))
 		return path_message(map, argc, argv);
+	tunable = mprr_tunable_find(argv[0]);
+	if (tunable < MPRR_NR_TUNABLES)
+		return tunable_message(map, tunable, argv);
 
 	return refuse(map, -EINVAL, argc, argv, "unknown message, or one that takes no argument");
 }
@@ -105,11 +118,11 @@ static int handle_message(struct mprr_map *map, unsigned int argc, char **argv)
  * @ti: the DM target
  * @argc: number of words
  * @argv: the words
- * @result: unused, no message answers with text
- * @maxlen: unused
+ * @result: where stats and tunables write their lines
+ * @maxlen: room there
  *
  * Context: process, may sleep.
- * Return: 0, -EBUSY while the map is suspended, -EINVAL or the errno of the
+ * Return: 0, 1 if there is a text in @result, -EBUSY while the map is suspended, -EINVAL or the errno of the
  * device lookup for a wrong message.
  */
 int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
@@ -117,6 +130,16 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 {
 	struct mprr_map *map = ti->private;
 	int r;
+
+	/* Questions change nothing: they are answered at any time. */
+	if (argc == 1 && !strcasecmp(argv[0], "stats")) {
+		mprr_auto_stats(&map->gate, result, maxlen);
+		return 1;
+	}
+	if (argc == 1 && !strcasecmp(argv[0], "tunables")) {
+		mprr_tunables_emit(map, result, maxlen);
+		return 1;
+	}
 
 	mutex_lock(&map->message_mutex);
 	if (dm_suspended(ti))

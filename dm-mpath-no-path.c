@@ -20,6 +20,7 @@
 #include <linux/moduleparam.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-rq-merge.h"
 
 static unsigned long queue_if_no_path_timeout_secs;
 module_param(queue_if_no_path_timeout_secs, ulong, 0644);
@@ -55,6 +56,7 @@ void mprr_map_run_queue(struct mprr_map *map)
 	/* A table without paths takes the type of a live bio-based table. */
 	if (!queue_is_mq(dm_disk(md)->queue))
 		return;
+	mprr_gate_kick(map);
 	dm_table_run_md_queue_async(map->ti->table);
 	dm_mq_kick_requeue_list(md);
 }

@@ -25,6 +25,7 @@
 
 #include "dm-mpath-rr.h"
 #include "dm-path-selector.h"
+#include "dm-rq-bundle.h"
 #include "dm-rq-merge.h"
 
 struct workqueue_struct *mprr_wq;
@@ -38,15 +39,19 @@ static struct mprr_io *get_io(const union map_info *info)
 	return info->ptr;
 }
 
-static void start_io(struct mprr_io *io, struct mprr_path *path, size_t nr_bytes)
+static void start_io(struct mprr_io *io, struct mprr_path *path, struct request *rq)
 {
 	const struct mprr_selector_type *ps = path->group->ps_type;
+	unsigned int nr_bios;
 
 	io->path = path;
-	io->nr_bytes = nr_bytes;
+	io->rq = rq;
+	io->nr_bytes = blk_rq_bytes(rq);
 	mprr_inflight_start(path);
 	if (ps->start_io)
-		ps->start_io(path, nr_bytes);
+		ps->start_io(path, io->nr_bytes);
+	nr_bios = mprr_gate_start(path->group->map, io, rq);
+	mprr_bundle(io, rq, nr_bios);
 }
 
 static void end_io(struct mprr_io *io)
@@ -56,6 +61,7 @@ static void end_io(struct mprr_io *io)
 	if (ps->end_io)
 		ps->end_io(io->path, io->nr_bytes);
 	mprr_inflight_end(io->path);
+	mprr_gate_end(io->path->group->map, io);
 }
 
 /* A clone on this path, or NULL if the path cannot take one now. */
@@ -132,7 +138,7 @@ static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
 		*clone = clone_on_group(group, rq, nr_bytes, &path);
 		if (*clone) {
 			(*clone)->cmd_flags |= REQ_FAILFAST_TRANSPORT;
-			start_io(get_io(info), path, nr_bytes);
+			start_io(get_io(info), path, rq);
 			return DM_MAPIO_REMAPPED;
 		}
 		/* The last path of the group has failed: choose another group. */
@@ -150,6 +156,7 @@ static void mprr_release_clone_rq(struct request *clone, union map_info *info)
 		const struct mprr_selector_type *ps = io->path->group->ps_type;
 
 		/* The path did not take the clone. */
+		mprr_unbundle(io, io->rq);
 		end_io(io);
 		mprr_inflight_refused(io->path);
 		if (ps->pass)
@@ -236,8 +243,16 @@ static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 	struct mprr_io *io = get_io(info);
 	int r = DM_ENDIO_DONE;
 
-	if (unlikely(status))
+	if (unlikely(status)) {
+		bool bundled = mprr_unbundle(io, io->rq);
+
 		r = end_error(ti->private, io->path, clone, status);
+		if (r == DM_ENDIO_DONE && bundled) {
+			/* Each bio shall get its own verdict: try them one by one. */
+			io->unbundled = io->rq->bio;
+			r = DM_ENDIO_REQUEUE;
+		}
+	}
 
 	end_io(io);
 	return r;
@@ -252,19 +267,28 @@ static int mprr_busy(struct dm_target *ti)
 	if (unlikely(mprr_pg_init_running(map)))
 		return true;
 
+	if (mprr_gate_busy(map))
+		return true;
+
 	/* Without a group, or without a path in it, mapping has to choose one. */
 	return group && mprr_group_busy(group);
 }
 
 static void mprr_presuspend(struct dm_target *ti)
 {
+	struct mprr_map *map = ti->private;
+
+	mprr_gate_suspend(map);
 	if (!dm_noflush_suspending(ti))
-		mprr_queue_if_no_path_suspend(ti->private);
+		mprr_queue_if_no_path_suspend(map);
 }
 
 static void mprr_resume(struct dm_target *ti)
 {
-	mprr_queue_if_no_path_resume(ti->private);
+	struct mprr_map *map = ti->private;
+
+	mprr_gate_resume(map);
+	mprr_queue_if_no_path_resume(map);
 }
 
 static void mprr_postsuspend(struct dm_target *ti)
@@ -420,11 +444,17 @@ static int __init mprr_init(void)
 	r = mprr_pg_init_wq_init();
 	if (r)
 		goto err_wq;
+	r = mprr_bundle_init();
+	if (r)
+		goto err_pg_init_wq;
+	r = mprr_gate_worker_init();
+	if (r)
+		goto err_bundle;
 
 	/* The name that may be taken comes first. */
 	r = register_takeover();
 	if (r)
-		goto err_pg_init_wq;
+		goto err_gate_worker;
 	r = dm_register_target(&mprr_target);
 	if (r) {
 		DMERR("cannot register the target \"mpath-rr\" (%d)", r);
@@ -438,6 +468,10 @@ static int __init mprr_init(void)
 err_takeover:
 	if (takeover)
 		dm_unregister_target(&multipath_target);
+err_gate_worker:
+	mprr_gate_worker_exit();
+err_bundle:
+	mprr_bundle_exit();
 err_pg_init_wq:
 	mprr_pg_init_wq_exit();
 err_wq:
@@ -450,6 +484,8 @@ static void __exit mprr_exit(void)
 	dm_unregister_target(&mprr_target);
 	if (takeover)
 		dm_unregister_target(&multipath_target);
+	mprr_gate_worker_exit();
+	mprr_bundle_exit();
 	mprr_pg_init_wq_exit();
 	destroy_workqueue(mprr_wq);
 }

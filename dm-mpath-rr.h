@@ -25,7 +25,9 @@
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
 #include <linux/device-mapper.h>
+#include <linux/hrtimer.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -42,7 +44,7 @@
 #define MPRR_VERSION		"0.1.0"
 
 /* Bounds of the table grammar (counts of words, groups and paths). */
-#define MPRR_MAX_FEATURE_WORDS	8
+#define MPRR_MAX_FEATURE_WORDS	16
 #define MPRR_MAX_WORDS		1024
 #define MPRR_MAX_GROUPS		1024
 #define MPRR_MAX_PATHS		1024
@@ -50,6 +52,7 @@
 #define MPRR_MAX_INIT_DELAY_MS	60000
 #define MPRR_INIT_DELAY_MS	2000	/* used while the table names none */
 
+struct mprr_bundle;
 struct mprr_group;
 struct mprr_map;
 struct mprr_selector_type;
@@ -127,13 +130,110 @@ enum mprr_flag {
 	MPRR_REFUSED,			/* a request was refused; atomic, dm-rq-merge.c */
 };
 
+/* What can be set by table, message and module parameter. */
+enum mprr_tunable {
+	MPRR_MERGE_DEADLINE,		/* merge_deadline_us */
+	MPRR_MAX_INFLIGHT,		/* max_inflight */
+	MPRR_NR_TUNABLES,
+};
+
 /* Feature words of a table, in the order in which TABLE status echoes them. */
 enum mprr_feature {
 	MPRR_FEATURE_QUEUE_IF_NO_PATH,
 	MPRR_FEATURE_RETAIN_HANDLER,
 	MPRR_FEATURE_PG_INIT_RETRIES,
 	MPRR_FEATURE_PG_INIT_DELAY,
-	MPRR_NR_FEATURES,
+	MPRR_FEATURE_TUNABLE,		/* the first of MPRR_NR_TUNABLES */
+	MPRR_NR_FEATURES = MPRR_FEATURE_TUNABLE + MPRR_NR_TUNABLES,
+};
+
+/* Bits of mprr_gate.flags, changed atomically. */
+enum mprr_gate_flag {
+	GATE_CLOSED,			/* the map's queue is stopped by us */
+	GATE_HOLDING,			/* the flow merges: close at the cap */
+	GATE_SUSPENDED,			/* stay open */
+};
+
+/* Values of a tunable: the module chooses by itself; nobody set it here. */
+#define MPRR_AUTO		UINT_MAX
+#define MPRR_UNSET		(UINT_MAX - 1)
+
+/* Classes of sizes: up to 12 KiB, 60 KiB, 252 KiB, and more. */
+#define MPRR_NR_CLASSES		4
+
+/**
+ * struct mprr_least - the least time that clones of one class of sizes took
+ * @now_ns: since @since_ns
+ * @before_ns: in the second before
+ * @since_ns: when this second began
+ */
+struct mprr_least {
+	u64 now_ns;
+	u64 before_ns;
+	u64 since_ns;
+};
+
+/**
+ * struct mprr_gate - holds requests of one map (dm-rq-merge.c, dm-rq-auto.c)
+ * @queue: the map's queue; NULL before the first request
+ * @flags: bits of &enum mprr_gate_flag
+ * @hold_us: tunable merge_deadline_us; 0 is off
+ * @cap: clones in flight at which the gate closes
+ * @ends: where recent requests ended, by hash
+ * @in_flight: clones of this map that paths have
+ * @low_ns: since when few enough are in flight while it is closed, or 0
+ * @expires_ns: when it opens at the latest
+ * @timer: opens it then
+ * @work: opens it when no processor has anything else to do
+ * @could: share of the bios that could merge, in 1/65536, while it does not work
+ * @merged: share of those that had merged, in 1/65536, while it does
+ * @trial: requests until a trial without a merge ends
+ * @pause: bios until the next trial
+ * @next_pause: the pause after an unsuccessful trial
+ * @skip: requests that say nothing about it yet
+ * @window_bios: bios since the cap was adapted
+ * @window_closed: @nr_closed then
+ * @late: share of openings that were late, in 1/256
+ * @slower: time that clones take, in 1/16 of the least time
+ * @took_ns: average time that clones take
+ * @least: least times by size
+ * @nr_requests: requests that went to paths
+ * @nr_bios: their bios
+ * @nr_closed: how often the gate closed
+ * @nr_deadline: how often the timer opened it
+ * @nr_trials: how often a flow looked as if it would merge
+ */
+struct mprr_gate {
+	struct request_queue *queue;
+	unsigned long flags;
+	unsigned int hold_us;
+	unsigned int cap;
+	u32 *ends;
+
+	atomic_t in_flight ____cacheline_aligned_in_smp;
+	u64 low_ns;
+	u64 expires_ns;
+	struct hrtimer timer;
+	struct kthread_work work;
+
+	unsigned int could;
+	unsigned int merged;
+	unsigned int trial;
+	unsigned int pause;
+	unsigned int next_pause;
+	unsigned int skip;
+	unsigned int window_bios;
+	u64 window_closed;
+	unsigned int late;
+	unsigned int slower;
+	u64 took_ns;
+	struct mprr_least least[MPRR_NR_CLASSES];
+
+	u64 nr_requests;
+	u64 nr_bios;
+	u64 nr_closed;
+	u64 nr_deadline;
+	u64 nr_trials;
 };
 
 /**
@@ -149,6 +249,10 @@ enum mprr_feature {
  * @handler_params: its parameters as "count\0word\0...", or NULL
  * @pg_init_retries: how often an activation is tried again; constant
  * @pg_init_delay_ms: pause before a delayed activation; constant
+ * @max_inflight: tunable, clones in flight on a path at most, or MPRR_AUTO
+ * @by_table: tunables set by the table, or MPRR_UNSET; constant after init
+ * @by_message: tunables set by messages, or MPRR_UNSET (dm-mpath-tunables.c)
+ * @tunables_entry: in the list of all maps (dm-mpath-tunables.c)
  * @lock: see docs/design.md; irqsave, taken from any context
  * @next_group: preferred at the next choice, or NULL; under @lock
  * @nr_valid_paths: active paths in all groups; read locklessly
@@ -158,6 +262,7 @@ enum mprr_feature {
  * @message_mutex: one message or suspend at a time
  * @event_work: tells user space that something changed
  * @no_path_work: ends queueing when no path came back in time
+ * @gate: holds requests so that they merge
  */
 struct mprr_map {
 	struct dm_target *ti;
@@ -172,6 +277,10 @@ struct mprr_map {
 	char *handler_params;
 	unsigned int pg_init_retries;
 	unsigned int pg_init_delay_ms;
+	unsigned int max_inflight;
+	unsigned int by_table[MPRR_NR_TUNABLES];
+	unsigned int by_message[MPRR_NR_TUNABLES];
+	struct list_head tunables_entry;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	struct mprr_group *next_group;
@@ -183,12 +292,26 @@ struct mprr_map {
 	struct mutex message_mutex;	/* one message or suspend at a time */
 	struct work_struct event_work;
 	struct delayed_work no_path_work;
+
+	struct mprr_gate gate;
 };
 
-/* Per request, behind dm-rq's own data: which path has the clone. */
+/**
+ * struct mprr_io - what we know of a request, behind dm-rq's own data
+ * @path: the path that has the clone
+ * @rq: the request
+ * @nr_bytes: its size
+ * @start_ns: when it went to the path, 0 if it is not timed
+ * @bundle: the bio that stands for its bios, or NULL (dm-rq-bundle.c)
+ * @unbundled: its first bio, when it must be sent without a bundle
+ */
 struct mprr_io {
 	struct mprr_path *path;
+	struct request *rq;
 	size_t nr_bytes;
+	u64 start_ns;
+	struct mprr_bundle *bundle;
+	const struct bio *unbundled;
 };
 
 /**

@@ -15,6 +15,7 @@
  */
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-tunables.h"
 #include "dm-path-selector.h"
 
 static unsigned int count_feature_words(const struct mprr_map *map)
@@ -23,14 +24,14 @@ static unsigned int count_feature_words(const struct mprr_map *map)
 
 	for (i = 0; i < map->nr_features; i++) {
 		switch (map->features[i]) {
-		case MPRR_FEATURE_PG_INIT_RETRIES:
-		case MPRR_FEATURE_PG_INIT_DELAY:
-			words += 2;
+		case MPRR_FEATURE_QUEUE_IF_NO_PATH:
 			break;
 		case MPRR_FEATURE_RETAIN_HANDLER:
 			words++;
 			break;
 		default:
+			/* The others have a value. */
+			words += 2;
 			break;
 		}
 	}
@@ -67,6 +68,10 @@ static unsigned int emit_feature(const struct mprr_map *map, enum mprr_feature f
 		DMEMIT("pg_init_delay_msecs %u ", map->pg_init_delay_ms);
 		break;
 	default:
+		DMEMIT("%s ", mprr_tunable_name(feature - MPRR_FEATURE_TUNABLE));
+		sz += mprr_tunable_emit_table(map, feature - MPRR_FEATURE_TUNABLE,
+					      result + sz, maxlen - sz);
+		DMEMIT(" ");
 		break;
 	}
 	return sz;

@@ -20,6 +20,7 @@
 #include <scsi/scsi_device.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-tunables.h"
 #include "dm-path-selector.h"
 #include "dm-rq-merge.h"
 
@@ -103,10 +104,25 @@ static int parse_queue_mode(struct parse *p, unsigned int *left)
 	return refuse(p, -EINVAL, mode, "queue_mode must be rq, mq or bio");
 }
 
+static int parse_tunable(struct parse *p, unsigned int *left, enum mprr_tunable nr)
+{
+	const char *word;
+
+	if (!*left)
+		return refuse(p, -EINVAL, "(end of features)", mprr_tunable_range(nr));
+	word = dm_shift_arg(&p->words);
+	(*left)--;
+	if (mprr_tunable_from_table(p->map, nr, word))
+		return refuse(p, -EINVAL, word, mprr_tunable_range(nr));
+	remember_feature(p->map, MPRR_FEATURE_TUNABLE + nr);
+	return 0;
+}
+
 static int parse_feature(struct parse *p, unsigned int *left)
 {
 	struct mprr_map *map = p->map;
 	const char *name = dm_shift_arg(&p->words);
+	enum mprr_tunable tunable = mprr_tunable_find(name);
 
 	(*left)--;
 	if (!strcasecmp(name, "queue_if_no_path")) {
@@ -134,6 +150,8 @@ static int parse_feature(struct parse *p, unsigned int *left)
 	}
 	if (!strcasecmp(name, "queue_mode"))
 		return parse_queue_mode(p, left);
+	if (tunable < MPRR_NR_TUNABLES)
+		return parse_tunable(p, left, tunable);
 
 	return refuse(p, -EINVAL, name, "unrecognised feature");
 }
@@ -144,7 +162,7 @@ static int parse_features(struct parse *p)
 	int r;
 
 	r = read_word_count(p, MPRR_MAX_FEATURE_WORDS,
-			    "number of feature words must be 0..8 and not exceed the line", &left);
+			    "number of feature words must be 0..16 and not exceed the line", &left);
 	while (!r && left)
 		r = parse_feature(p, &left);
 	return r;
@@ -227,6 +245,8 @@ void mprr_map_destroy(struct mprr_map *map)
 {
 	unsigned int i;
 
+	mprr_tunables_end(map);
+	mprr_gate_exit(map);
 	for (i = 0; map->groups && i < map->nr_groups; i++)
 		if (map->groups[i])
 			destroy_group(map->groups[i]);
@@ -398,6 +418,7 @@ static struct mprr_map *create_map(struct dm_target *ti)
 	if (!map)
 		return NULL;
 	map->ti = ti;
+	mprr_tunables_init(map);
 	map->pg_init_delay_ms = MPRR_INIT_DELAY_MS;
 	set_bit(MPRR_QUEUE_IO, &map->flags);
 	spin_lock_init(&map->lock);
@@ -437,7 +458,11 @@ int mprr_table_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -ENOMEM;
 	}
 
-	r = parse_features(&p);
+	r = mprr_gate_init(map);
+	if (r)
+		ti->error = "no memory to remember where requests ended";
+	else
+		r = parse_features(&p);
 	if (!r) {
 		dm_table_set_type(ti->table, DM_TYPE_REQUEST_BASED);
 		r = parse_handler(&p);
@@ -451,6 +476,7 @@ int mprr_table_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 
 	ti->private = map;
 	set_capabilities(ti);
+	mprr_tunables_begin(map);
 
 	/* A table without any path waits for one from the start. */
 	spin_lock_irqsave(&map->lock, flags);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Accounting of what is in flight, and the busy answer made from it.
+ * Accounting of what is in flight, the busy answer made from it, and the gate.
  *
  * DOC: busy, so that I/O waits and merges on the map's queue
  *
@@ -23,23 +23,54 @@
  *   queue again only when a request of the same hardware queue is freed, or
  *   after 3 ms.)
  *
+ * DOC: the gate, so that requests merge
+ *
+ * blk-mq empties the elevator as soon as anything is in it; nothing is left to
+ * merge with.  While the flow is one that merges (dm-rq-auto.c), the gate stops
+ * the map's hardware queue, so that new bios find the earlier ones still there:
+ *
+ *	close	when &mprr_gate.cap clones are in flight
+ *	open	when no more than half of the cap are
+ *
+ * Opening is left to a thread of the lowest priority.  Where a processor is
+ * idle it runs at once.  Where none is, those who submit run first: a request
+ * that is not dispatched yet costs less the more bios join it, and processors
+ * are what is short.  A timer opens the gate when this takes too long.
+ *
+ * - Closed only while a clone is in flight, or the thread and the timer are on
+ *   their way.  Closing and the last completions may cross: whoever closes
+ *   stops the queue, then sets GATE_CLOSED, and after a full barrier looks at
+ *   the counter again; whoever completes decrements, which is a full barrier,
+ *   and then looks at GATE_CLOSED.  One of the two sees the other.
+ * - Stop comes before the bit, start after it is cleared: so a stopped queue
+ *   with the bit clear is always one whose closer has not set it yet.
+ * - A dispatch that is under way when the queue is stopped offers one more
+ *   request, or the rest of its batch; mprr_gate_busy() refuses those.
+ * - While a map is suspended, and from then to its end, the gate stays open:
+ *   the next table has a gate of its own, but the same queue.
+ *
  * Called from queue_rq (process context or kblockd) and from completion
  * (softirq).  Takes no lock, never sleeps, and its cost does not depend on the
  * number of paths but for one bitmap search.
  */
 
 #include <linux/bitmap.h>
+#include <linux/sched.h>
 #include <scsi/scsi_device.h>
 
 #include "dm-path-selector.h"
+#include "dm-rq-auto.h"
 #include "dm-rq-merge.h"
 
 /* How many clones the path takes at a time; admins and SCSI change it live. */
 static unsigned int path_depth(const struct mprr_path *path)
 {
-	if (path->sdev)
-		return max_t(unsigned int, READ_ONCE(path->sdev->queue_depth), 1);
-	return max_t(unsigned int, READ_ONCE(mprr_path_queue(path)->nr_requests), 1);
+	/* The user's cap is at least 1, and the largest number if there is none. */
+	unsigned int cap = READ_ONCE(path->group->map->max_inflight);
+	unsigned int depth = path->sdev ? READ_ONCE(path->sdev->queue_depth) :
+					  READ_ONCE(mprr_path_queue(path)->nr_requests);
+
+	return clamp(depth, 1U, cap);
 }
 
 static void path_open(struct mprr_path *path)
@@ -190,4 +221,289 @@ bool mprr_group_busy(struct mprr_group *group)
 	smp_mb__after_atomic();
 	return READ_ONCE(group->nr_active) &&
 	       mprr_group_next_usable(group, 0) >= group->nr_paths;
+}
+
+/* One thread for all maps: it only runs queues. */
+static struct kthread_worker *gate_worker;
+
+static void gate_open(struct mprr_gate *gate)
+{
+	if (!test_and_clear_bit(GATE_CLOSED, &gate->flags))
+		return;
+	WRITE_ONCE(gate->low_ns, 0);
+	blk_mq_start_stopped_hw_queues(gate->queue, true);
+}
+
+/* Let the timer open the gate @ns from now, or sooner if it is set to that. */
+static void open_within(struct mprr_gate *gate, u64 now, u64 ns)
+{
+	ktime_t expires = ns_to_ktime(now + ns);
+
+	WRITE_ONCE(gate->expires_ns, now + ns);
+	/* A timer that is late or early looks at expires_ns again. */
+	if (!hrtimer_is_queued(&gate->timer) ||
+	    ktime_before(expires, hrtimer_get_expires(&gate->timer)))
+		hrtimer_start(&gate->timer, expires, HRTIMER_MODE_ABS);
+}
+
+static enum hrtimer_restart gate_timer(struct hrtimer *timer)
+{
+	struct mprr_gate *gate = container_of(timer, struct mprr_gate, timer);
+	u64 now = ktime_get_ns(), expires = READ_ONCE(gate->expires_ns);
+
+	if (!test_bit(GATE_CLOSED, &gate->flags))
+		return HRTIMER_NORESTART;
+	if (now < expires) {
+		/* Not by HRTIMER_RESTART: it may have been started meanwhile. */
+		hrtimer_start(timer, ns_to_ktime(expires), HRTIMER_MODE_ABS);
+		return HRTIMER_NORESTART;
+	}
+
+	gate->nr_deadline++;
+	if (READ_ONCE(gate->low_ns))
+		mprr_auto_lag(gate, now - READ_ONCE(gate->low_ns));
+	else
+		mprr_auto_stalled(gate);
+	gate_open(gate);
+	return HRTIMER_NORESTART;
+}
+
+static void gate_work(struct kthread_work *work)
+{
+	struct mprr_gate *gate = container_of(work, struct mprr_gate, work);
+	u64 low_ns = READ_ONCE(gate->low_ns);
+
+	if (low_ns)
+		mprr_auto_lag(gate, ktime_get_ns() - low_ns);
+	WRITE_ONCE(gate->low_ns, 0);
+	gate_open(gate);
+}
+
+/**
+ * mprr_gate_probe - how late does the thread run?
+ * @gate: the gate; the answer comes to mprr_auto_lag()
+ *
+ * For a gate that did not close for a while.
+ *
+ * Context: any.
+ */
+void mprr_gate_probe(struct mprr_gate *gate)
+{
+	if (test_bit(GATE_CLOSED, &gate->flags))
+		return;
+	WRITE_ONCE(gate->low_ns, ktime_get_ns());
+	kthread_queue_work(gate_worker, &gate->work);
+}
+
+/* Few enough clones are in flight: open soon. */
+static void gate_low(struct mprr_gate *gate)
+{
+	u64 now;
+
+	/* Once a closing; a lost race costs a second wake-up. */
+	if (READ_ONCE(gate->low_ns))
+		return;
+	now = ktime_get_ns();
+	WRITE_ONCE(gate->low_ns, now);
+	open_within(gate, now, mprr_auto_lazy_ns(gate));
+	kthread_queue_work(gate_worker, &gate->work);
+}
+
+static unsigned int low_water(const struct mprr_gate *gate)
+{
+	return READ_ONCE(gate->cap) / 2;
+}
+
+/* A cap for each path, by the user, is one for the map, too. */
+static unsigned int gate_cap(struct mprr_gate *gate, const struct mprr_path *path)
+{
+	unsigned int each = READ_ONCE(path->group->map->max_inflight);
+	unsigned int cap = READ_ONCE(gate->cap), all;
+
+	if (likely(each == MPRR_AUTO))
+		return cap;
+	all = each * max(READ_ONCE(path->group->nr_active), 1U);
+	if (cap != all)
+		WRITE_ONCE(gate->cap, all);
+	return all;
+}
+
+static void gate_close(struct mprr_gate *gate)
+{
+	gate->nr_closed++;
+	WRITE_ONCE(gate->low_ns, 0);
+	blk_mq_stop_hw_queues(gate->queue);
+	set_bit(GATE_CLOSED, &gate->flags);
+	open_within(gate, ktime_get_ns(), mprr_auto_hold_ns(gate));
+
+	/* Pairs with the barrier in mprr_gate_end() and mprr_gate_suspend(). */
+	smp_mb__after_atomic();
+	if (test_bit(GATE_SUSPENDED, &gate->flags))
+		gate_open(gate);
+	else if (atomic_read(&gate->in_flight) <= low_water(gate))
+		gate_low(gate);
+}
+
+/**
+ * mprr_gate_start - a request goes to a path
+ * @map: the map
+ * @io: the request's data
+ * @rq: the request, not yet cloned
+ *
+ * Counts it, learns from it, and closes the gate if it is the last that may
+ * be in flight.
+ *
+ * Context: queue_rq, atomic.
+ * Return: the number of bios of the request.
+ */
+unsigned int mprr_gate_start(struct mprr_map *map, struct mprr_io *io, struct request *rq)
+{
+	struct mprr_gate *gate = &map->gate;
+	unsigned int nr_bios = 0;
+	bool hold = false;
+	struct bio *bio;
+
+	__rq_for_each_bio(bio, rq)
+		nr_bios++;
+
+	io->start_ns = 0;
+	if (READ_ONCE(gate->hold_us))
+		hold = mprr_auto_judge(gate, io, rq, nr_bios);
+	if (unlikely(!gate->queue))
+		WRITE_ONCE(gate->queue, rq->q);
+	if (atomic_inc_return(&gate->in_flight) >= gate_cap(gate, io->path) && hold)
+		gate_close(gate);
+	return nr_bios;
+}
+
+/**
+ * mprr_gate_end - a request left its path: completed, failed or handed back
+ * @map: the map
+ * @io: the request's data, as given to mprr_gate_start()
+ *
+ * Context: any.
+ */
+void mprr_gate_end(struct mprr_map *map, const struct mprr_io *io)
+{
+	struct mprr_gate *gate = &map->gate;
+	/* Fully ordered: pairs with the barrier in gate_close(). */
+	unsigned int left = atomic_dec_return(&gate->in_flight);
+
+	if (io->start_ns)
+		mprr_auto_sample(gate, io);
+	if (test_bit(GATE_CLOSED, &gate->flags) && left <= low_water(gate))
+		gate_low(gate);
+}
+
+/**
+ * mprr_gate_busy - is the gate closed?
+ * @map: the map
+ *
+ * For requests that blk-mq had already taken out of the elevator.  Only while
+ * something is in flight: the end of that offers them again.
+ *
+ * Context: any, lockless.
+ * Return: true if no request may pass now.
+ */
+bool mprr_gate_busy(struct mprr_map *map)
+{
+	struct mprr_gate *gate = &map->gate;
+
+	return test_bit(GATE_CLOSED, &gate->flags) && atomic_read(&gate->in_flight);
+}
+
+/**
+ * mprr_gate_kick - open the gate at once
+ * @map: the map
+ *
+ * For whatever changes where requests can go.
+ *
+ * Context: any.
+ */
+void mprr_gate_kick(struct mprr_map *map)
+{
+	gate_open(&map->gate);
+}
+
+/**
+ * mprr_gate_suspend - open the gate and keep it open
+ * @map: the map
+ *
+ * Context: any.
+ */
+void mprr_gate_suspend(struct mprr_map *map)
+{
+	set_bit(GATE_SUSPENDED, &map->gate.flags);
+
+	/* Pairs with the barrier in gate_close(). */
+	smp_mb__after_atomic();
+	gate_open(&map->gate);
+}
+
+/**
+ * mprr_gate_resume - let the gate close again
+ * @map: the map
+ *
+ * Context: any.
+ */
+void mprr_gate_resume(struct mprr_map *map)
+{
+	clear_bit(GATE_SUSPENDED, &map->gate.flags);
+}
+
+/**
+ * mprr_gate_init - make the gate of a new map
+ * @map: the map
+ *
+ * Context: constructor.
+ * Return: 0 or -ENOMEM.
+ */
+int mprr_gate_init(struct mprr_map *map)
+{
+	struct mprr_gate *gate = &map->gate;
+
+	kthread_init_work(&gate->work, gate_work);
+	mprr_hrtimer_setup(&gate->timer, gate_timer);
+	return mprr_auto_init(gate);
+}
+
+/**
+ * mprr_gate_exit - end the gate of a map
+ * @map: the map; with no request in flight, and mprr_gate_init() may have failed
+ *
+ * Context: process, sleeps.
+ */
+void mprr_gate_exit(struct mprr_map *map)
+{
+	struct mprr_gate *gate = &map->gate;
+
+	if (!gate->ends)
+		return;
+	mprr_gate_suspend(map);
+	hrtimer_cancel(&gate->timer);
+	kthread_cancel_work_sync(&gate->work);
+	mprr_auto_exit(gate);
+}
+
+/**
+ * mprr_gate_worker_init - start the thread that opens gates
+ *
+ * Return: 0 or a negative errno.
+ */
+int mprr_gate_worker_init(void)
+{
+	gate_worker = mprr_kthread_run_worker("mprr_gate");
+	if (IS_ERR(gate_worker))
+		return PTR_ERR(gate_worker);
+	/* Behind everybody who may have bios to add. */
+	sched_set_normal(gate_worker->task, MAX_NICE);
+	return 0;
+}
+
+/**
+ * mprr_gate_worker_exit - end the thread; no map is left
+ */
+void mprr_gate_worker_exit(void)
+{
+	kthread_destroy_worker(gate_worker);
 }

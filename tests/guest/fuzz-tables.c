@@ -13,7 +13,10 @@
 
 /* ---- tables ---- */
 
-enum { QUEUE, RETAIN, RETRIES, DELAY };
+enum { QUEUE, RETAIN, RETRIES, DELAY, MERGE, INFLIGHT, NR_FEATURES };
+
+/* The value "auto" of the last two. */
+#define AUTO	0xffffffffu
 
 /* What a line should do: written from the grammar. */
 struct opinion {
@@ -49,18 +52,20 @@ static const char *read_word(struct reader *r)
 
 static bool read_features(struct reader *r, char **echo)
 {
-	unsigned int left, i, n = 0, words = 0, value[2] = { 0, 0 };
-	int order[4];
-	bool seen[4] = { false };
+	unsigned int left, i, n = 0, words = 0, value[NR_FEATURES] = { 0 };
+	int order[NR_FEATURES];
+	bool seen[NR_FEATURES] = { false };
 
-	if (!read_count(r, 8, &left))
+	if (!read_count(r, 16, &left))
 		return false;
 	while (left) {
 		const char *name = read_word(r);
 		int f = !strcasecmp(name, "queue_if_no_path") ? QUEUE :
 			!strcasecmp(name, "retain_attached_hw_handler") ? RETAIN :
 			!strcasecmp(name, "pg_init_retries") ? RETRIES :
-			!strcasecmp(name, "pg_init_delay_msecs") ? DELAY : -1;
+			!strcasecmp(name, "pg_init_delay_msecs") ? DELAY :
+			!strcasecmp(name, "merge_deadline_us") ? MERGE :
+			!strcasecmp(name, "max_inflight") ? INFLIGHT : -1;
 
 		left--;
 		if (f < 0 && strcasecmp(name, "queue_mode"))
@@ -73,9 +78,15 @@ static bool read_features(struct reader *r, char **echo)
 				return false;
 			continue;
 		}
-		if ((f == RETRIES && !read_number(r, 1, 50, &value[0])) ||
-		    (f == DELAY && !read_number(r, 0, 60000, &value[1])))
+		if ((f == MERGE || f == INFLIGHT) && !strcasecmp(*r->argv, "auto")) {
+			read_word(r);
+			value[f] = AUTO;
+		} else if ((f == RETRIES && !read_number(r, 1, 50, &value[f])) ||
+			   (f == DELAY && !read_number(r, 0, 60000, &value[f])) ||
+			   (f == MERGE && !read_number(r, 0, 100000, &value[f])) ||
+			   (f == INFLIGHT && !read_number(r, 1, 65536, &value[f]))) {
 			return false;
+		}
 		if (!seen[f]) {
 			seen[f] = true;
 			order[n++] = f;
@@ -83,11 +94,17 @@ static bool read_features(struct reader *r, char **echo)
 		}
 	}
 	*echo += sprintf(*echo, "%u ", words);
-	for (i = 0; i < n; i++)
-		*echo += order[i] == QUEUE ? sprintf(*echo, "queue_if_no_path ") :
-			 order[i] == RETAIN ? sprintf(*echo, "retain_attached_hw_handler ") :
-			 order[i] == RETRIES ? sprintf(*echo, "pg_init_retries %u ", value[0]) :
-			 sprintf(*echo, "pg_init_delay_msecs %u ", value[1]);
+	for (i = 0; i < n; i++) {
+		static const char *const names[] = {
+			"queue_if_no_path", "retain_attached_hw_handler", "pg_init_retries",
+			"pg_init_delay_msecs", "merge_deadline_us", "max_inflight",
+		};
+		int f = order[i];
+
+		*echo += f < RETRIES ? sprintf(*echo, "%s ", names[f]) :
+			 value[f] == AUTO ? sprintf(*echo, "%s auto ", names[f]) :
+			 sprintf(*echo, "%s %u ", names[f], value[f]);
+	}
 	return true;
 }
 
@@ -181,17 +198,25 @@ static void make_features(struct line *l)
 	int count = l->n, f;
 
 	add(l, COUNT, "0");
-	while (percent(45) && l->n - count < 7) {
-		f = below(5);
+	while (percent(45) && l->n - count < 15) {
+		f = below(NR_FEATURES + 1);
 		add(l, FEATURE, f == QUEUE ? "queue_if_no_path" :
 				f == RETAIN ? "retain_attached_hw_handler" :
 				f == RETRIES ? "pg_init_retries" :
-				f == DELAY ? "pg_init_delay_msecs" : "queue_mode");
+				f == DELAY ? "pg_init_delay_msecs" :
+				f == MERGE ? "merge_deadline_us" :
+				f == INFLIGHT ? "max_inflight" : "queue_mode");
 		if (f == RETRIES)
 			add_number(l, NUMBER, 1 + below(50));
 		else if (f == DELAY)
 			add_number(l, NUMBER, below(60001));
-		else if (f == 4)
+		else if ((f == MERGE || f == INFLIGHT) && percent(30))
+			add(l, TEXT, "auto");
+		else if (f == MERGE)
+			add_number(l, NUMBER, below(100001));
+		else if (f == INFLIGHT)
+			add_number(l, NUMBER, 1 + below(65536));
+		else if (f == NR_FEATURES)
 			add(l, TEXT, percent(50) ? "rq" : "mq");
 	}
 	l->word[count] = case_print("%d", l->n - count - 1);

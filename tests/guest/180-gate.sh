@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What: the gate: which loads it holds and which it leaves alone; its tunables by table, message
+#       and module parameter, which outlive a reload; one bad block in a merged request.
+# Why:  what is not held does not merge; what is held without need waits; a request that was
+#       merged from many I/Os must not fail them all for one bad block.
+# limit: 90
+. "$(dirname "$0")/lib.sh"
+
+if in_kernel; then skip_rest "the in-kernel target has no gate"; fi
+PARAMS=/sys/module/$MODULE/parameters
+mod_load
+paths_up 2 ndelay=200000
+lun_depth 16
+
+stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
+merges() { awk '{print $2 + $6}' "/sys/block/$(dm_name)/stat"; }
+# load NAME FIO-ARG...: runs it, verified, and leaves what it did in BIOS, MERGED (per cent), CLOSED
+load() {
+	local name=$1 m c b rc=0
+	shift
+	m=$(merges) c=$(stat_of closed) b=$(stat_of bios)
+	fio --name=m --filename=$DEV --direct=1 --ioengine=libaio --bs=4k --io_size=4m --size=8m \
+		--verify=crc32c --verify_fatal=1 --do_verify=1 "$@" --output="$MPRR_TMP/fio.m" >"$MPRR_TMP/fio.m.err" 2>&1 || rc=$?
+	is $rc 0 "$name: every block verified"
+	[ $rc = 0 ] || fio_diag m
+	BIOS=$(($(stat_of bios) - b)) CLOSED=$(($(stat_of closed) - c))
+	MERGED=$((100 * ($(merges) - m) / (BIOS ? BIOS : 1)))
+	diag "$name: $BIOS bios, $MERGED % merged, gate closed $CLOSED times; $(message stats)"
+}
+fresh() { rm_map; mk_map "$@"; echo "$ELEVATOR" >"/sys/block/$(dm_name)/queue/scheduler"; }
+TABLE="0 1 1 round-robin 0 2 1 $A 1 $B 1"
+
+# ---- what is held ----
+mk_map "0 $TABLE"
+for ELEVATOR in mq-deadline none; do
+	fresh "0 $TABLE"
+	load "$ELEVATOR, four jobs in order" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
+	between "$CLOSED" 1 999999 "$ELEVATOR, four jobs in order: the gate works"
+	between "$MERGED" 30 100 "$ELEVATOR, four jobs in order: at least 30 % of the bios merge"
+	fresh "0 $TABLE"
+	load "$ELEVATOR, at random" --rw=randwrite --iodepth=16 --numjobs=2 --offset_increment=10m --verify_backlog=0 --do_verify=0
+	is "$CLOSED" 0 "$ELEVATOR, random writes: the gate is never closed"
+	fresh "0 $TABLE"
+	load "$ELEVATOR, one at a time" --rw=write --iodepth=1 --numjobs=1 --do_verify=0
+	between "$CLOSED" 0 70 "$ELEVATOR, one write at a time: nothing is held but for a trial"
+done
+is "$(stat_of in_flight)" 0 "nothing is in flight"
+ELEVATOR=mq-deadline
+fresh "2 merge_deadline_us 0 $TABLE"
+load "merge_deadline_us 0" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
+is "$CLOSED" 0 "merge_deadline_us 0: the gate is never closed"
+
+# ---- max_inflight: what a path has at a time ----
+fresh "2 max_inflight 1 $TABLE"
+most() { # the most that disk 0 has in flight while a load runs
+	local n most=0
+	spawn fio_verify most --size=4m --iodepth=16
+	while alive "$SPAWNED"; do
+		n=$(in_flight "${DISK[0]}")
+		[ "$n" -le "$most" ] || most=$n
+	done
+	MOST=$most
+	ends 30 "max_inflight $1: verified I/O" "$SPAWNED" '^'
+}
+most 1
+between "$MOST" 0 1 "max_inflight 1: never more than one request on a path"
+message max_inflight 3
+most 3
+between "$MOST" 2 3 "max_inflight 3 by a message, at once"
+
+# ---- where a value comes from ----
+tunable() { message tunables | sed -n "s/^$1 //p"; }
+is "$(tunable max_inflight) $(tunable merge_deadline_us)" "3 (message) auto (module)" "tunables says what is in force, and why"
+reload_map "2 max_inflight 5 $TABLE"
+is "$(tunable max_inflight)" "3 (message)" "a message outlives a new table"
+expect_table "TABLE echoes the table's value" "2 max_inflight 5 0 1 1 round-robin 0 2 1 $A 1 $B 1"
+message max_inflight table
+is "$(tunable max_inflight)" "5 (table)" "until the message \"table\""
+message merge_deadline_us 77
+rm_map
+mk_map "0 $TABLE"
+is "$(tunable merge_deadline_us)" "auto (module)" "and ends with the map"
+echo 500 >"$PARAMS/merge_deadline_us"
+is "$(tunable merge_deadline_us)" "500 (module)" "the parameter is for maps that say nothing, at once"
+is "$(cat "$PARAMS/merge_deadline_us")" 500 "and reads back"
+for bad in 100001 -1 1x '' never 4294967295 4294967296 '1 2'; do
+	expect_fail "the parameter refuses '$bad'" "Invalid argument|write error" bash -c "printf '%s' '$bad' >$PARAMS/merge_deadline_us"
+done
+is "$(cat "$PARAMS/merge_deadline_us")" 500 "and keeps its value"
+for bad in 0 65537 -3 many 1x; do
+	is "$("$HELPER" message $MAP "max_inflight $bad" | head -n 1)" EINVAL "the message max_inflight $bad is refused"
+done
+is "$("$HELPER" message $MAP "merge_deadline_us 100001" | head -n 1)" EINVAL "the message merge_deadline_us 100001 is refused"
+is "$(tunable max_inflight)" "auto (module)" "and changes nothing"
+echo auto >"$PARAMS/merge_deadline_us"
+is "$(cat "$PARAMS/merge_deadline_us")" auto "auto, again"
+
+# ---- one bad block in a merged request ----
+# Sectors 0x1234 to 0x123d are bad: the blocks 582 and 583 of 4 KiB, the last two that are read.
+lun_depth 1
+fresh "0 $TABLE"
+echo 2 >$SDEB/opts
+m=$(merges)
+fio --name=bad --filename=$DEV --direct=1 --ioengine=libaio --bs=4k --rw=read --iodepth=64 --size=$((584 * 4))k --loops=3 \
+	--continue_on_error=read --output-format=json --output="$MPRR_TMP/bad.json" >/dev/null 2>&1 || true
+echo 0 >$SDEB/opts
+diag "$(($(merges) - m)) of $((584 * 3)) reads merged"
+between $(($(merges) - m)) 100 1752 "reads over the bad blocks merge"
+is "$(jq '.jobs[0].total_err' "$MPRR_TMP/bad.json")" 6 "only the two bad blocks are errors, in each of three rounds"
+is "$(info_paths | awk '{print $4 $5}' | xargs)" "A0 A0" "no path failed"
+wait_until 10 "nothing is in flight" idle
+is "$(stat_of in_flight)" 0 "nothing is in flight"
+
+done_testing

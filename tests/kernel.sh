@@ -65,7 +65,7 @@ args=(MPRR_MINUTES="$MPRR_MINUTES")
 # Settings of the tests; what the guest sets by itself stays the guest's.
 for name in "${!MPRR_@}"; do
 	case $name in
-	MPRR_LAB | MPRR_CHECK | MPRR_TIMEOUT | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
+	MPRR_LAB | MPRR_CHECK | MPRR_BEGAN | MPRR_DEBUG_BY | MPRR_TIMEOUT | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
 	*) [ -z "${!name}" ] || args+=("$name=${!name}") ;;
 	esac
 done
@@ -100,8 +100,12 @@ echo "1..$count"
 if grep -q '^not ok ' "$tap"; then
 	awk '/^not ok/ {show = 1} /^ok/ {show = 0}
 	     /^# [0-9][0-9][0-9]-.* s$/ {show = 0} show' "$tap" | sed 's/^/  /'
+	case $KERNEL in
+	*-debug) again=tests/debug-${KERNEL%-debug}.t ;;
+	*) again=tests/kernel-$KERNEL.t ;;
+	esac
 	sed -n 's/^not ok [0-9]* - \([0-9][0-9][0-9]\)-.*/\1/p' "$tap" | sort -u | while read -r name; do
-		echo "  again: T=$name tests/kernel-$KERNEL.t"
+		echo "  again: T=$name $again"
 		echo "    or:  scripts/vm run $boot $KERNEL /mprr/src/tests/guest/run $name"
 		echo "    log: build/results/tests-$KERNEL/$name-*/{log,kernel.log,dm-at-end}"
 	done

@@ -43,7 +43,7 @@ reload_map "0 0 1 1 queue-length 0 2 1 $A 1 $B 1"
 is "$(info_paths | awk '{print $4 $5}' | xargs)" "A0 A0" "a reload forgets failures and counts"
 
 # ---- in-flight words while I/O is on its way ----
-echo 500 >$SDEB/delay	# 2 s at HZ=250
+echo $((50 * (MPRR_SLOW > 10 ? MPRR_SLOW : 10))) >$SDEB/delay	# 2 s at HZ=250, more on a debug kernel
 spawn "$HELPER" io $DEV read 0 4096
 one=$SPAWNED
 wait_for 5 blocked "$one"

@@ -114,12 +114,16 @@ is "$(trace_stop | awk '{n[$1]++} END {for (d in n) print n[d]}' | xargs)" "10 1
 rm_map
 
 # ---- a path without a free tag is passed over ----
-# Loop disks; A's storage needs 60 s for a read and all its tags are taken.
+# Loop disks; A's storage needs a minute (or more, on a slow kernel) for a read and all its tags are
+# taken. Those who wait for it are no hung tasks.
+HUNG=/proc/sys/kernel/hung_task_timeout_secs
+hung_after=$(cat $HUNG)
+echo 0 >$HUNG
 modprobe dm_delay
 truncate -s 32M "$MPRR_TMP/back"
 loop_up "$MPRR_TMP/back"
 store=$LOOP
-dmsetup create mprrslow --table "0 65536 delay /dev/$store 0 60000"
+dmsetup create mprrslow --table "0 65536 delay /dev/$store 0 $((6000 * (MPRR_SLOW > 10 ? MPRR_SLOW : 10)))"
 loop_up /dev/mapper/mprrslow
 slow=$LOOP
 loop_up "$MPRR_TMP/back"
@@ -159,5 +163,8 @@ fi
 dmsetup suspend --nolockfs mprrslow
 dmsetup load mprrslow --table "0 65536 linear /dev/$store 0"
 dmsetup resume mprrslow
+slow_done() { [ "$(in_flight "$slow")" = 0 ]; }
+wait_until 20 "the slow reads end" slow_done
+echo "$hung_after" >$HUNG
 
 done_testing

@@ -125,23 +125,28 @@ udevadm settle -t $((20 * MPRR_SLOW)) || true
 wait_until 30 "udev has the map as ready" udev_ready
 table=$(dmsetup table "$MAP")
 pid=$(systemctl show -p MainPID --value multipathd)
-loads_start
+COUNTS=1
+[ -e $TRACING/kprobe_events ] || mount -t tracefs tracefs $TRACING || true
+if [ -e $TRACING/kprobe_events ]; then loads_start; else
+	COUNTS=
+	skip "no table is loaded by a reconfigure" "this kernel has no kprobes to count with"
+fi
 reconfigure "first reconfigure"
-is "$(loads)" 0 "first reconfigure: no table is loaded"
+[ -z "$COUNTS" ] || is "$(loads)" 0 "first reconfigure: no table is loaded"
 reconfigure "second reconfigure"
-is "$(loads)" 0 "second reconfigure: no table is loaded"
+[ -z "$COUNTS" ] || is "$(loads)" 0 "second reconfigure: no table is loaded"
 is "$(dmsetup table "$MAP")" "$table" "the table is the same as before"
 is "$(systemctl show -p MainPID --value multipathd)" "$pid" "multipathd is the same process"
 multipathd reload map "$MAP" >/dev/null
 one_load() { [ "$(loads)" -ge 1 ]; }
-wait_until 30 "control: a reload on demand is counted" one_load
+[ -z "$COUNTS" ] || wait_until 30 "control: a reload on demand is counted" one_load
 
 # ---- multipathd's own choice: service-time, ALUA, groups by priority ----
 sed -i -e '/^devices/,/^}/d' -e '/detect_/d' /etc/multipath.conf
 reconfigure "defaults"
 default_table() { dmsetup table "$MAP" | grep -Eq ' 1 alua .* service-time 0 [1-4] [12] '; }
 wait_until 60 "multipathd's default, service-time 0 with 1 alua, is loaded" default_table
-loads_stop
+[ -z "$COUNTS" ] || loads_stop
 diag "$(dmsetup table "$MAP")"
 wait_until 30 "with four usable paths" four_paths
 fio_ok "and carries verified I/O"

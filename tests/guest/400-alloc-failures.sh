@@ -15,10 +15,23 @@ if [ ! -e /proc/thread-self/fail-nth ] || [ ! -d $FAILSLAB ]; then
 	skip_rest "this kernel has no failslab or no /proc/thread-self/fail-nth"
 fi
 echo N >$FAILSLAB/ignore-gfp-wait
-echo N >$FAILSLAB/cache-filter
 echo 0 >$FAILSLAB/probability
 echo 2 >$FAILSLAB/verbose
 echo 0 >$FAILSLAB/verbose_ratelimit_interval_ms
+# Slabs try big pages first and do without: such a failure would only shift the count.
+PAGES=/sys/kernel/debug/fail_page_alloc/min-order
+[ ! -e $PAGES ] || echo 1000 >$PAGES
+
+# What the detectors allocate for themselves may not fail: with each allocation kmemleak makes an
+# object of its own, whose failure is silent and changes nothing, but would be counted.
+fail_in_slabs() { # 0|1
+	local s
+	for s in /sys/kernel/slab/*/failslab; do
+		case $s in */kmemleak_* | */debug_objects_cache/*) continue ;; esac
+		echo "$1" 2>/dev/null >"$s" || true	# a merged slab cannot
+	done
+}
+echo Y >$FAILSLAB/cache-filter
 
 SRC=${MPRR_SRC:-/mprr/src}
 build_c failnth
@@ -26,6 +39,7 @@ strip --strip-debug -o "$MPRR_TMP/small.ko" "$MPRR_KO"
 mod_load
 paths_up 4
 modprobe scsi_dh_alua || true
+fail_in_slabs 1		# when all of them are there
 
 # ---- which function of the sources is a frame in: file:line of each inlined call ----
 readelf -sW "$MPRR_KO" | awk '$4 == "FUNC" {print $8, $3, $2, $7}' >"$MPRR_TMP/functions"
@@ -86,13 +100,20 @@ anywhere() { only_in 0 0xffffffffffffffff; }
 rr="round-robin 0 2 1 $A 100 $B 100"
 RICH="4 queue_if_no_path pg_init_retries 5 retain_attached_hw_handler 2 alua 1 3 2 $rr queue-length 0 1 1 $C 1 service-time 0 1 2 $D 1 50"
 PLAIN="1 queue_if_no_path 0 2 1 $rr queue-length 0 2 1 $C 1 $D 1"
+OTHER="0 1 hp_sw 1 1 round-robin 0 1 1 $A 1"
 if ! modprobe scsi_dh_alua; then RICH=$PLAIN; fi
 mk_map 0 0 0 0
+# First while no disk has a handler: one that is attached stays, and no later table attaches it.
+only_in_module
+LEAST=10 failing attach "a table that attaches a handler" load $MAP "$(table "$RICH")"
+if modprobe scsi_dh_hp_sw; then
+	LEAST=4 failing other "a table with another handler than the attached" load $MAP "$(table "$OTHER")"
+fi
+anywhere
 LEAST=20 failing rich "a table with a handler and every selector" load $MAP "$(table "$RICH")" "${DISK[@]}"
 only_in_module
 LEAST=10 failing plain "a table without a handler" load $MAP "$(table "$PLAIN")" "${DISK[@]}"
 is "$(info_of | sed 's/ $//')" "2 1 0 0 0 0" "the live table is as it was"
-for d in "${DISK[@]}"; do echo detach >"/sys/block/$d/device/dh_state" 2>/dev/null || true; done
 rm_map
 LEAST=10 failing first "the first table of a map" first mprrfirst "$(table "$PLAIN")" "${DISK[@]}"
 
@@ -117,13 +138,19 @@ wait_until 10 "nothing is in flight" idle
 rm_map
 
 # ---- loading the module ----
+# A kworker is called after the queue that it worked for last; a rescuer belongs to one queue.
+rescuers() { ps -e -o comm= | awk '/^(kworker\/R-)?mprr_/ {n++} END {print n + 0}'; }
+rescuers_are() { [ "$(rescuers)" = "$1" ]; }
+is "$(rescuers)" 2 "the module has the rescuers of its two workqueues"
 mod_unload
 only_in_any_module
 LEAST=3 failing init "loading the module" init "$MPRR_TMP/small.ko"
 anywhere
 is "$(mod_loaded && echo loaded || echo no)" no "it is unloaded"
-is "$(pgrep -c mprr || true)" 0 "no worker of it is left"
+wait_until 5 "no rescuer of its workqueues is left" rescuers_are 0
 expect_ok "and it loads" mod_load
+fail_in_slabs 0
+echo N >$FAILSLAB/cache-filter
 
 # ---- was every allocation of the sources among them? ----
 sites "$MPRR_TMP"/failnth.* >"$MPRR_TMP/sites"

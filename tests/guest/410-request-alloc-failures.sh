@@ -66,16 +66,17 @@ load() {
 
 if [ -d $FAILSLAB ] && [ -e "$(echo $SLABS/bio-* | cut -d' ' -f1)/failslab" ]; then
 	echo N >$FAILSLAB/ignore-gfp-wait
+	for s in "$SLABS"/*/failslab; do echo 0 2>/dev/null >"$s" || true; done
 	echo Y >$FAILSLAB/cache-filter
 
 	# ---- the bios of clones: which slab are they in? the one that grows with the reserve ----
-	objects() { awk '$1 ~ /^(bio|:)/ {print $1, $2}' /proc/slabinfo; }
+	objects() { awk '$1 ~ /^(bio|:)/ {print $1, $2}' /proc/slabinfo | sort; }
 	objects >"$MPRR_TMP/before"
 	echo 1000 >$RESERVE
 	mk_map "0 0 1 $TWO"
 	objects >"$MPRR_TMP/after"
-	slab=$(join "$MPRR_TMP/before" "$MPRR_TMP/after" 2>/dev/null | awk '$3 - $2 > 700 {print $1; exit}')
-	[ -n "$slab" ] || slab=$(join -v 2 "$MPRR_TMP/before" "$MPRR_TMP/after" | awk '$2 > 700 {print $1; exit}')
+	slab=$(join "$MPRR_TMP/before" "$MPRR_TMP/after" 2>/dev/null | awk '$3 - $2 > 700 && !n++ {print $1}')
+	[ -n "$slab" ] || slab=$(join -v 2 "$MPRR_TMP/before" "$MPRR_TMP/after" | awk '$2 > 700 && !n++ {print $1}')
 	rm_map
 	like "$slab" '^(bio|:)' "one slab has the reserve of the map's bios"
 	echo 1 >$RESERVE

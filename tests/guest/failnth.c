@@ -116,20 +116,7 @@ static int each_n(struct call *call)
 
 static int load_prepare(struct call *call)
 {
-	int i, fd;
-
 	memcpy(call->io, call->copy, call->copy->data_size);
-	/* A handler stays attached to a disk: take it off, so that it is attached again. */
-	for (i = 0; i < call->nr; i++) {
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "/sys/block/%s/device/dh_state", call->files[i]);
-		fd = open(path, O_WRONLY);
-		if (fd >= 0 && write(fd, "detach", 6) < 0 && errno != EINVAL)
-			printf("%s: %s\n", path, errname(errno));
-		if (fd >= 0)
-			close(fd);
-	}
 	return 0;
 }
 
@@ -225,8 +212,8 @@ static int init_undo(struct call *call, int err)
 static int usage(FILE *to)
 {
 	fputs("usage: failnth VERB ...\n"
-	      "  load MAP TABLE DISK...           into the inactive slot of MAP\n"
-	      "  first MAP TABLE DISK...          into a new map, as its first table\n"
+	      "  load MAP TABLE [DISK...]         into the inactive slot of MAP\n"
+	      "  first MAP TABLE [DISK...]        into a new map, as its first table\n"
 	      "  message MAP TEXT [BEFORE...]     each time after the messages BEFORE\n"
 	      "  init KO                          load the module\n", to);
 	return to == stdout ? 0 : 2;
@@ -265,7 +252,7 @@ int main(int argc, char **argv)
 		call.undo = message_undo;
 		return each_n(&call);
 	}
-	if (argc < 5 || (strcmp(argv[1], "load") && strcmp(argv[1], "first")))
+	if (argc < 4 || (strcmp(argv[1], "load") && strcmp(argv[1], "first")))
 		return usage(stderr);
 	call.io = dm_table(argv[3]);
 	call.copy = dm_table(argv[3]);

@@ -122,8 +122,8 @@ static int handle_message(struct mprr_map *map, unsigned int argc, char **argv)
  * @maxlen: room there
  *
  * Context: process, may sleep.
- * Return: 0, 1 if there is a text in @result, -EBUSY while the map is suspended, -EINVAL or the errno of the
- * device lookup for a wrong message.
+ * Return: 0, 1 if there is a text in @result, -EBUSY while the map is
+ * suspended, -EINVAL or the errno of the device lookup for a wrong message.
  */
 int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 		 char *result, unsigned int maxlen)

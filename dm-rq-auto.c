@@ -125,7 +125,7 @@ static void end_holding(struct mprr_gate *gate)
 /* Bios weigh alike, in requests of any size. */
 static unsigned int average(unsigned int share, bool hit, unsigned int nr_bios)
 {
-	int weight = min(nr_bios, (unsigned int)SHARE_WEIGHT);
+	int weight = min_t(unsigned int, nr_bios, SHARE_WEIGHT);
 
 	return (int)share + ((hit ? SHARE_ALL : 0) - (int)share) * weight / (SHARE_WEIGHT + weight);
 }
@@ -302,8 +302,8 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
 	       test_bit(GATE_HOLDING, &gate->flags), gate->cap, gate->nr_closed,
 	       gate->nr_deadline);
 	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu slower_percent %u",
-	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256, gate->took_ns / NSEC_PER_USEC,
-	       gate->slower * 100 / 16);
+	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256,
+	       div_u64(gate->took_ns, NSEC_PER_USEC), gate->slower * 100 / 16);
 }
 
 /**

@@ -32,6 +32,8 @@ load_loop() {
 }
 stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
 
+rm -f "$MPRR_TMP/stop"
+echo 0 >"$MPRR_TMP/rounds"
 spawn load_loop
 LOAD=$SPAWNED
 end=$(($(now_ms) + $(awk -v m="$MPRR_MINUTES" 'BEGIN {print int(m * 60000)}')))
@@ -63,7 +65,7 @@ message max_inflight auto
 message merge_deadline_us auto
 touch "$MPRR_TMP/stop"
 ends $((60 + 60 / MPRR_SLOW)) "verified sequential I/O: 0 errors" "$LOAD" '^rounds [1-9]'
-[ "$(cat "$MPRR_TMP/rounds" 2>/dev/null || echo 0)" -gt 0 ] || fio_diag s
+[ "$(cat "$MPRR_TMP/rounds")" -gt 0 ] || fio_diag s
 closed=$((closed + $(stat_of closed)))
 diag "$(cat "$MPRR_TMP/rounds") rounds; elevator ${did[0]:-0}, nr_requests ${did[1]:-0}, suspend ${did[2]:-0} + ${did[3]:-0} noflush, reload ${did[4]:-0}, all paths ${did[5]:-0}, tunables ${did[6]:-0}; gate closed $closed times in $tables tables"
 between "$closed" 1 99999999 "the gate closed meanwhile"

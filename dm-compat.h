@@ -130,7 +130,13 @@ static inline void mprr_limits_keep_max_sectors(struct queue_limits *limits)
 #endif
 }
 
-/* hrtimer_setup() on the monotonic clock: since 6.13. */
+/**
+ * mprr_hrtimer_setup - prepare a timer of the monotonic clock
+ * @timer: the timer
+ * @function: called in hard interrupt context when it expires
+ *
+ * hrtimer_setup() came in 6.13.  Remove when the floor is above that.
+ */
 static inline void mprr_hrtimer_setup(struct hrtimer *timer,
 				      enum hrtimer_restart (*function)(struct hrtimer *))
 {
@@ -142,7 +148,15 @@ static inline void mprr_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* A kthread worker that runs: since 6.14 creating one no longer starts it. */
+/**
+ * mprr_kthread_run_worker - create a kthread worker and let it run
+ * @name: its name
+ *
+ * Since 6.14 creating one no longer starts it.
+ *
+ * Context: process, may sleep.
+ * Return: the worker or an ERR_PTR().
+ */
 static inline struct kthread_worker *mprr_kthread_run_worker(const char *name)
 {
 #ifdef kthread_run_worker

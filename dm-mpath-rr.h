@@ -29,6 +29,7 @@
 #include <linux/kernel.h>
 #include <linux/kthread.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -152,6 +153,8 @@ enum mprr_gate_flag {
 	GATE_CLOSED,			/* the map's queue is stopped by us */
 	GATE_HOLDING,			/* the flow merges: close at the cap */
 	GATE_SUSPENDED,			/* stay open */
+	GATE_RERUN,			/* &mprr_gate.rcu is on its way */
+	GATE_RERUN_AGAIN,		/* and must come once more */
 };
 
 /* Values of a tunable: the module chooses by itself; nobody set it here. */
@@ -185,6 +188,7 @@ struct mprr_least {
  * @expires_ns: when it opens at the latest
  * @timer: opens it then
  * @work: opens it when no processor has anything else to do
+ * @rcu: runs the queue again after it was started
  * @could: share of the bios that could merge, in 1/65536, while it does not work
  * @merged: share of those that had merged, in 1/65536, while it does
  * @trial: requests until a trial without a merge ends
@@ -215,6 +219,7 @@ struct mprr_gate {
 	u64 expires_ns;
 	struct hrtimer timer;
 	struct kthread_work work;
+	struct rcu_head rcu;
 
 	unsigned int could;
 	unsigned int merged;

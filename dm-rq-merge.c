@@ -46,6 +46,11 @@
  *   with the bit clear is always one whose closer has not set it yet.
  * - A dispatch that is under way when the queue is stopped offers one more
  *   request, or the rest of its batch; mprr_gate_busy() refuses those.
+ * - Without an elevator, kernels before 6.13 look whether the queue is stopped,
+ *   and then put a request into it without running it: started in between, the
+ *   queue would not know of it.  They do both in one RCU read section.  So the
+ *   queue is run again a grace period after it was started, and, sooner, by the
+ *   timer.
  * - While a map is suspended, and from then to its end, the gate stays open:
  *   the next table has a gate of its own, but the same queue.
  *
@@ -226,12 +231,45 @@ bool mprr_group_busy(struct mprr_group *group)
 /* One thread for all maps: it only runs queues. */
 static struct kthread_worker *gate_worker;
 
+/* How soon after it was started the queue is run again. */
+#define MPRR_RERUN_NS		NSEC_PER_MSEC
+
+static void gate_rerun(struct rcu_head *rcu)
+{
+	struct mprr_gate *gate = container_of(rcu, struct mprr_gate, rcu);
+
+	blk_mq_run_hw_queues(gate->queue, true);
+	if (test_and_clear_bit(GATE_RERUN_AGAIN, &gate->flags)) {
+		call_rcu(rcu, gate_rerun);
+		return;
+	}
+
+	/* Whoever opens from here on asks for a grace period of its own. */
+	clear_bit(GATE_RERUN, &gate->flags);
+	smp_mb__after_atomic();
+	if (test_bit(GATE_RERUN_AGAIN, &gate->flags) &&
+	    !test_and_set_bit(GATE_RERUN, &gate->flags))
+		call_rcu(rcu, gate_rerun);
+}
+
 static void gate_open(struct mprr_gate *gate)
 {
 	if (!test_and_clear_bit(GATE_CLOSED, &gate->flags))
 		return;
 	WRITE_ONCE(gate->low_ns, 0);
 	blk_mq_start_stopped_hw_queues(gate->queue, true);
+
+	if (!hrtimer_is_queued(&gate->timer))
+		hrtimer_start(&gate->timer, ns_to_ktime(ktime_get_ns() + MPRR_RERUN_NS),
+			      HRTIMER_MODE_ABS);
+	/*
+	 * A callback that waits already may be too early for this opening: it asks
+	 * for another one.
+	 */
+	if (test_and_set_bit(GATE_RERUN, &gate->flags))
+		set_bit(GATE_RERUN_AGAIN, &gate->flags);
+	else
+		call_rcu(&gate->rcu, gate_rerun);
 }
 
 /* Let the timer open the gate @ns from now, or sooner if it is set to that. */
@@ -251,8 +289,10 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 	struct mprr_gate *gate = container_of(timer, struct mprr_gate, timer);
 	u64 now = ktime_get_ns(), expires = READ_ONCE(gate->expires_ns);
 
-	if (!test_bit(GATE_CLOSED, &gate->flags))
+	if (!test_bit(GATE_CLOSED, &gate->flags)) {
+		blk_mq_run_hw_queues(gate->queue, true);
 		return HRTIMER_NORESTART;
+	}
 	if (now < expires) {
 		/* Not by HRTIMER_RESTART: it may have been started meanwhile. */
 		hrtimer_start(timer, ns_to_ktime(expires), HRTIMER_MODE_ABS);
@@ -482,8 +522,14 @@ void mprr_gate_exit(struct mprr_map *map)
 	if (!gate->ends)
 		return;
 	mprr_gate_suspend(map);
-	hrtimer_cancel(&gate->timer);
 	kthread_cancel_work_sync(&gate->work);
+	hrtimer_cancel(&gate->timer);
+	/* The callback may have asked for another one, and then says so. */
+	if (gate->nr_closed) {
+		do {
+			rcu_barrier();
+		} while (test_bit(GATE_RERUN, &gate->flags));
+	}
 	mprr_auto_exit(gate);
 }
 

@@ -246,6 +246,7 @@ static void gate_rerun(struct rcu_head *rcu)
 
 	/* Whoever opens from here on asks for a grace period of its own. */
 	clear_bit(GATE_RERUN, &gate->flags);
+	/* Pairs with test_and_set_bit() in gate_open(): one of the two asks. */
 	smp_mb__after_atomic();
 	if (test_bit(GATE_RERUN_AGAIN, &gate->flags) &&
 	    !test_and_set_bit(GATE_RERUN, &gate->flags))

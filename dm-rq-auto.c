@@ -224,7 +224,8 @@ void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io)
 
 	took = min_t(u64, took, NSEC_PER_SEC);
 	gate->took_ns += ((s64)took - (s64)gate->took_ns) / 8;
-	slower = min_t(u64, div64_u64(took * 16, min(least->now_ns, least->before_ns)), 16 * 64);
+	slower = min_t(u64, 16 * 64,
+		       div64_u64(took * 16, max_t(u64, min(least->now_ns, least->before_ns), 1)));
 	gate->slower += (slower - (int)gate->slower) / 4;
 }
 

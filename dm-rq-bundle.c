@@ -67,7 +67,9 @@ static void bundle_end_io(struct bio *bundle_bio)
 		struct bio *next = bio->bi_next;
 
 		bio->bi_next = NULL;
-		bio->bi_status = status;
+		/* A bio may have got the error of one that it is chained to. */
+		if (status)
+			bio->bi_status = status;
 		if (quiet)
 			bio_set_flag(bio, BIO_QUIET);
 		/* The request's completion has been traced; the bio's is the same. */
@@ -83,6 +85,9 @@ static bool may_bundle(struct request *rq)
 	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
 		return false;
 	if (rq->rq_flags & (RQF_MIXED_MERGE | RQF_SPECIAL_PAYLOAD | RQF_FLUSH_SEQ))
+		return false;
+	/* Parts of a page that meet join only across bios: a gap in a bundle. */
+	if (queue_virt_boundary(rq->q))
 		return false;
 	return rq->nr_phys_segments <= BIO_MAX_VECS && !blk_integrity_rq(rq) &&
 	       !bio_has_crypt_ctx(rq->bio);

@@ -13,7 +13,6 @@ mod_load
 paths_up 2 ndelay=200000
 lun_depth 16
 
-stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
 merges() { awk '{print $2 + $6}' "/sys/block/$(dm_name)/stat"; }
 # load NAME FIO-ARG...: runs it, verified, and leaves what it did in BIOS, MERGED (per cent), CLOSED
 load() {

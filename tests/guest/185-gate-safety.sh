@@ -30,7 +30,6 @@ load_loop() {
 	done
 	echo "rounds $n"
 }
-stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
 
 rm -f "$MPRR_TMP/stop"
 echo 0 >"$MPRR_TMP/rounds"

@@ -15,6 +15,11 @@
 
 enum { QUEUE, RETAIN, RETRIES, DELAY, MERGE, INFLIGHT, NR_FEATURES };
 
+static char *const features[NR_FEATURES] = {
+	"queue_if_no_path", "retain_attached_hw_handler", "pg_init_retries",
+	"pg_init_delay_msecs", "merge_deadline_us", "max_inflight",
+};
+
 /* The value "auto" of the last two. */
 #define AUTO	0xffffffffu
 
@@ -60,19 +65,16 @@ static bool read_features(struct reader *r, char **echo)
 		return false;
 	while (left) {
 		const char *name = read_word(r);
-		int f = !strcasecmp(name, "queue_if_no_path") ? QUEUE :
-			!strcasecmp(name, "retain_attached_hw_handler") ? RETAIN :
-			!strcasecmp(name, "pg_init_retries") ? RETRIES :
-			!strcasecmp(name, "pg_init_delay_msecs") ? DELAY :
-			!strcasecmp(name, "merge_deadline_us") ? MERGE :
-			!strcasecmp(name, "max_inflight") ? INFLIGHT : -1;
+		int f = 0;
 
+		while (f < NR_FEATURES && strcasecmp(name, features[f]))
+			f++;
 		left--;
-		if (f < 0 && strcasecmp(name, "queue_mode"))
+		if (f == NR_FEATURES && strcasecmp(name, "queue_mode"))
 			return false;
 		if (f != QUEUE && f != RETAIN && !left--)
 			return false;
-		if (f < 0) {
+		if (f == NR_FEATURES) {
 			name = read_word(r);
 			if (strcasecmp(name, "rq") && strcasecmp(name, "mq"))
 				return false;
@@ -95,15 +97,11 @@ static bool read_features(struct reader *r, char **echo)
 	}
 	*echo += sprintf(*echo, "%u ", words);
 	for (i = 0; i < n; i++) {
-		static const char *const names[] = {
-			"queue_if_no_path", "retain_attached_hw_handler", "pg_init_retries",
-			"pg_init_delay_msecs", "merge_deadline_us", "max_inflight",
-		};
 		int f = order[i];
 
-		*echo += f < RETRIES ? sprintf(*echo, "%s ", names[f]) :
-			 value[f] == AUTO ? sprintf(*echo, "%s auto ", names[f]) :
-			 sprintf(*echo, "%s %u ", names[f], value[f]);
+		*echo += f < RETRIES ? sprintf(*echo, "%s ", features[f]) :
+			 value[f] == AUTO ? sprintf(*echo, "%s auto ", features[f]) :
+			 sprintf(*echo, "%s %u ", features[f], value[f]);
 	}
 	return true;
 }
@@ -200,12 +198,7 @@ static void make_features(struct line *l)
 	add(l, COUNT, "0");
 	while (percent(45) && l->n - count < 15) {
 		f = below(NR_FEATURES + 1);
-		add(l, FEATURE, f == QUEUE ? "queue_if_no_path" :
-				f == RETAIN ? "retain_attached_hw_handler" :
-				f == RETRIES ? "pg_init_retries" :
-				f == DELAY ? "pg_init_delay_msecs" :
-				f == MERGE ? "merge_deadline_us" :
-				f == INFLIGHT ? "max_inflight" : "queue_mode");
+		add(l, FEATURE, f < NR_FEATURES ? features[f] : "queue_mode");
 		if (f == RETRIES)
 			add_number(l, NUMBER, 1 + below(50));
 		else if (f == DELAY)

@@ -367,6 +367,8 @@ events_of() { dmsetup info -c --noheadings -o events "${1:-$MAP}" | tr -d ' '; }
 
 # message TEXT: through dmsetup, must work
 message() { dmsetup message "$MAP" 0 "$@"; }
+# stat_of NAME: a number of the message stats
+stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
 
 dm_name() { basename "$(readlink -f "/dev/mapper/${1:-$MAP}")"; }
 in_flight() { awk '{print $1 + $2}' "/sys/block/$1/inflight"; }

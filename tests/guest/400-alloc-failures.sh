@@ -138,16 +138,17 @@ wait_until 10 "nothing is in flight" idle
 rm_map
 
 # ---- loading the module ----
-# A kworker is called after the queue that it worked for last; a rescuer belongs to one queue.
+# A kworker is called after the queue that it worked for last; a rescuer belongs to one queue. The thread
+# that opens gates has a name like theirs.
 rescuers() { ps -e -o comm= | awk '/^(kworker\/R-)?mprr_/ {n++} END {print n + 0}'; }
 rescuers_are() { [ "$(rescuers)" = "$1" ]; }
-is "$(rescuers)" 2 "the module has the rescuers of its two workqueues"
+is "$(rescuers)" 4 "the module has the rescuers of its three workqueues, and the gate's thread"
 mod_unload
 only_in_any_module
 LEAST=3 failing init "loading the module" init "$MPRR_TMP/small.ko"
 anywhere
 is "$(mod_loaded && echo loaded || echo no)" no "it is unloaded"
-wait_until 5 "no rescuer of its workqueues is left" rescuers_are 0
+wait_until 5 "no rescuer of its workqueues and no thread is left" rescuers_are 0
 expect_ok "and it loads" mod_load
 fail_in_slabs 0
 echo N >$FAILSLAB/cache-filter

@@ -288,6 +288,7 @@ static void open_within(struct mprr_gate *gate, u64 now, u64 ns)
 static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 {
 	struct mprr_gate *gate = container_of(timer, struct mprr_gate, timer);
+	u64 low_ns = READ_ONCE(gate->low_ns);
 	u64 now = ktime_get_ns(), expires = READ_ONCE(gate->expires_ns);
 
 	if (!test_bit(GATE_CLOSED, &gate->flags)) {
@@ -301,8 +302,8 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 	}
 
 	gate->nr_deadline++;
-	if (READ_ONCE(gate->low_ns))
-		mprr_auto_lag(gate, now - READ_ONCE(gate->low_ns));
+	if (low_ns)
+		mprr_auto_lag(gate, now - low_ns);
 	else
 		mprr_auto_stalled(gate);
 	gate_open(gate);

@@ -18,6 +18,7 @@
 #include <linux/dm-ioctl.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "mprr-config.h"
@@ -163,6 +164,41 @@ static inline struct kthread_worker *mprr_kthread_run_worker(const char *name)
 	return kthread_run_worker(0, "%s", name);
 #else
 	return kthread_create_worker(0, "%s", name);
+#endif
+}
+
+/**
+ * mprr_bio_copy_hints - let a bio ask for the same placement as another
+ * @bio: the bio
+ * @from: the other one
+ *
+ * The write hint was taken away in 5.18 and came back in 6.9, the write stream
+ * came in 6.16.  Where they exist, the core merges only bios that agree in them.
+ */
+static inline void mprr_bio_copy_hints(struct bio *bio, const struct bio *from)
+{
+#ifdef MPRR_HAVE_BI_WRITE_HINT
+	bio->bi_write_hint = from->bi_write_hint;
+#endif
+#ifdef MPRR_HAVE_BI_WRITE_STREAM
+	bio->bi_write_stream = from->bi_write_stream;
+#endif
+}
+
+/**
+ * mprr_call_rcu_hurry - call_rcu() for somebody who waits
+ * @head: for the callback
+ * @func: the callback
+ *
+ * Since 6.2 a kernel may leave what call_rcu() gets alone for seconds, to save
+ * power; call_rcu_hurry() came with that.
+ */
+static inline void mprr_call_rcu_hurry(struct rcu_head *head, rcu_callback_t func)
+{
+#ifdef MPRR_HAVE_CALL_RCU_HURRY
+	call_rcu_hurry(head, func);
+#else
+	call_rcu(head, func);
 #endif
 }
 

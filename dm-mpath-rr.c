@@ -161,6 +161,7 @@ static void mprr_release_clone_rq(struct request *clone, union map_info *info)
 
 		/* The path did not take the clone. */
 		mprr_unbundle(io, io->rq);
+		io->start_ns = 0;	/* no sample: it was not served */
 		end_io(io);
 		mprr_inflight_refused(io->path);
 		if (ps->pass)
@@ -250,6 +251,7 @@ static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 
 	if (unlikely(status)) {
 		mprr_unbundle(io, io->rq);
+		io->start_ns = 0;	/* no sample: it was not served */
 		r = end_error(map, io->path, clone, status);
 		/* Not all of its bios need share this verdict. */
 		if (r == DM_ENDIO_DONE && READ_ONCE(map->nr_valid_paths) &&

@@ -213,10 +213,12 @@ void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io)
 	unsigned int class = min(ilog2(io->nr_bytes >> 12 | 1) / 2, MPRR_NR_CLASSES - 1);
 	struct mprr_least *least = &gate->least[class];
 	int slower;
+	s64 since;
 
-	/* The least of this second and of the one before. */
-	if (now - least->since_ns > LEAST_NS) {
-		least->before_ns = now - least->since_ns > 2 * LEAST_NS ? took : least->now_ns;
+	/* The least of this second and of the one before; a clone of another CPU may be ahead. */
+	since = now - READ_ONCE(least->since_ns);
+	if (since > (s64)LEAST_NS) {
+		least->before_ns = since > 2 * (s64)LEAST_NS ? took : least->now_ns;
 		least->now_ns = took;
 		least->since_ns = now;
 	}
@@ -224,8 +226,9 @@ void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io)
 
 	took = min_t(u64, took, NSEC_PER_SEC);
 	gate->took_ns += ((s64)took - (s64)gate->took_ns) / 8;
+	/* Never 0: each is a time of at least 1 ns. */
 	slower = min_t(u64, 16 * 64,
-		       div64_u64(took * 16, max_t(u64, min(least->now_ns, least->before_ns), 1)));
+		       div64_u64(took * 16, min(READ_ONCE(least->now_ns), READ_ONCE(least->before_ns))));
 	gate->slower += (slower - (int)gate->slower) / 4;
 }
 
@@ -238,7 +241,8 @@ void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io)
  */
 void mprr_auto_lag(struct mprr_gate *gate, u64 lag_ns)
 {
-	int late = lag_ns > mprr_auto_lazy_ns(gate) / 2 ? 256 : 0;
+	/* Whatever the user's limit is: this is about the processors. */
+	int late = lag_ns > LAZY_NS / 2 ? 256 : 0;
 
 	gate->late += (late - (int)gate->late) / 8;
 }
@@ -256,6 +260,8 @@ void mprr_auto_stalled(struct mprr_gate *gate)
 {
 	if (gate->late < LATE_SELDOM)
 		WRITE_ONCE(gate->cap, min(2 * READ_ONCE(gate->cap), (unsigned int)CAP_MAX));
+	else	/* Nothing runs, so nobody is late: believe it less each time. */
+		gate->late -= DIV_ROUND_UP(gate->late, 8);
 }
 
 /**
@@ -315,9 +321,15 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
  */
 int mprr_auto_init(struct mprr_gate *gate)
 {
+	unsigned int class;
+
 	gate->ends = kvcalloc(1 << ENDS_BITS, sizeof(*gate->ends), GFP_KERNEL);
 	if (!gate->ends)
 		return -ENOMEM;
+	for (class = 0; class < MPRR_NR_CLASSES; class++) {
+		gate->least[class].now_ns = U64_MAX;
+		gate->least[class].before_ns = U64_MAX;
+	}
 	gate->next_pause = PAUSE_MIN;
 	gate->slower = 16;
 	gate->cap = CAP_START;

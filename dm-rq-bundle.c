@@ -135,6 +135,7 @@ void mprr_bundle(struct mprr_io *io, struct request *rq, unsigned int nr_bios)
 	bundle_bio->bi_iter.bi_sector = blk_rq_pos(rq);
 	bundle_bio->bi_iter.bi_size = blk_rq_bytes(rq);
 	bundle_bio->bi_ioprio = rq->bio->bi_ioprio;
+	mprr_bio_copy_hints(bundle_bio, rq->bio);
 	bundle_bio->bi_end_io = bundle_end_io;
 	bundle_bio->bi_bdev = rq->bio->bi_bdev;
 	/* What merges belongs to one cgroup. */

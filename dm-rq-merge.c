@@ -234,23 +234,31 @@ static struct kthread_worker *gate_worker;
 /* How soon after it was started the queue is run again. */
 #define MPRR_RERUN_NS		NSEC_PER_MSEC
 
+static void gate_rerun(struct rcu_head *rcu);
+
+/* GATE_RERUN has just been set by the caller, who alone may use the rcu_head. */
+static void rerun_soon(struct mprr_gate *gate)
+{
+	/* This grace period serves all who asked so far. */
+	clear_bit(GATE_RERUN_AGAIN, &gate->flags);
+	/* Pairs with the first barrier in gate_open(). */
+	smp_mb__after_atomic();
+	mprr_call_rcu_hurry(&gate->rcu, gate_rerun);
+}
+
 static void gate_rerun(struct rcu_head *rcu)
 {
 	struct mprr_gate *gate = container_of(rcu, struct mprr_gate, rcu);
 
 	blk_mq_run_hw_queues(gate->queue, true);
-	if (test_and_clear_bit(GATE_RERUN_AGAIN, &gate->flags)) {
-		call_rcu(rcu, gate_rerun);
-		return;
-	}
 
 	/* Whoever opens from here on asks for a grace period of its own. */
 	clear_bit(GATE_RERUN, &gate->flags);
-	/* Pairs with test_and_set_bit() in gate_open(): one of the two asks. */
+	/* Pairs with the barrier in gate_open(): one of the two sees the other. */
 	smp_mb__after_atomic();
 	if (test_bit(GATE_RERUN_AGAIN, &gate->flags) &&
 	    !test_and_set_bit(GATE_RERUN, &gate->flags))
-		call_rcu(rcu, gate_rerun);
+		rerun_soon(gate);
 }
 
 static void gate_open(struct mprr_gate *gate)
@@ -265,12 +273,14 @@ static void gate_open(struct mprr_gate *gate)
 			      HRTIMER_MODE_ABS);
 	/*
 	 * A callback that waits already may be too early for this opening: it asks
-	 * for another one.
+	 * for another one.  The queue was started before that can be seen.
 	 */
-	if (test_and_set_bit(GATE_RERUN, &gate->flags))
-		set_bit(GATE_RERUN_AGAIN, &gate->flags);
-	else
-		call_rcu(&gate->rcu, gate_rerun);
+	smp_mb__before_atomic();
+	set_bit(GATE_RERUN_AGAIN, &gate->flags);
+	/* Pairs with the barrier in gate_rerun(). */
+	smp_mb__after_atomic();
+	if (!test_and_set_bit(GATE_RERUN, &gate->flags))
+		rerun_soon(gate);
 }
 
 /* Let the timer open the gate @ns from now, or sooner if it is set to that. */
@@ -376,10 +386,10 @@ static void gate_close(struct mprr_gate *gate)
 	WRITE_ONCE(gate->low_ns, 0);
 	blk_mq_stop_hw_queues(gate->queue);
 	set_bit(GATE_CLOSED, &gate->flags);
-	open_within(gate, ktime_get_ns(), mprr_auto_hold_ns(gate));
-
 	/* Pairs with the barrier in mprr_gate_end() and mprr_gate_suspend(). */
 	smp_mb__after_atomic();
+	open_within(gate, ktime_get_ns(), mprr_auto_hold_ns(gate));
+
 	if (test_bit(GATE_SUSPENDED, &gate->flags))
 		gate_open(gate);
 	else if (atomic_read(&gate->in_flight) <= low_water(gate))
@@ -526,12 +536,14 @@ void mprr_gate_exit(struct mprr_map *map)
 	mprr_gate_suspend(map);
 	kthread_cancel_work_sync(&gate->work);
 	hrtimer_cancel(&gate->timer);
-	/* The callback may have asked for another one, and then says so. */
-	if (gate->nr_closed) {
-		do {
-			rcu_barrier();
-		} while (test_bit(GATE_RERUN, &gate->flags));
-	}
+	/*
+	 * Until the last callback one of the two bits is set at any moment; the
+	 * barrier after that waits for the rest of this callback.
+	 */
+	while (READ_ONCE(gate->flags) & (BIT(GATE_RERUN) | BIT(GATE_RERUN_AGAIN)))
+		rcu_barrier();
+	if (gate->nr_closed)
+		rcu_barrier();
 	mprr_auto_exit(gate);
 }
 

@@ -48,14 +48,16 @@ static struct mprr_path *any_active_path(struct mprr_group *group)
 /* BLK_STS_DM_REQUEUE: not now. */
 static blk_status_t send_bio(struct mprr_map *map, struct bio *bio)
 {
+	blk_status_t status = BLK_STS_IOERR;
+
 	for (;;) {
 		struct mprr_group *group = mprr_group_get_current(map);
 		struct mprr_path *path;
-		blk_status_t status;
 		struct bio *clone;
 
+		/* As for a request: the last path's own verdict. */
 		if (!group)
-			return mprr_must_queue(map) ? BLK_STS_DM_REQUEUE : BLK_STS_IOERR;
+			return mprr_must_queue(map) ? BLK_STS_DM_REQUEUE : status;
 		if (mprr_pg_init_pending(map) && mprr_pg_init_start(map))
 			return BLK_STS_DM_REQUEUE;
 		path = any_active_path(group);

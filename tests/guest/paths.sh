@@ -47,7 +47,7 @@ path_delete() {
 }
 path_restore() {
 	case ${STATE[$1]} in
-	up) return ;;
+	up) return 0 ;;	# not the status of what led here
 	failed) message "reinstate_path ${NUM[$1]}"; STATE[$1]=up ;;
 	offline)
 		echo running >"$(scsi_dir "${DISK[$1]}")/state"

@@ -193,7 +193,9 @@ struct mprr_least {
  * @merged: share of those that had merged, in 1/65536, while it does
  * @trial: requests until a trial without a merge ends
  * @pause: bios until the next trial
+ * @pause_ends: when it ends at the latest (jiffies)
  * @next_pause: the pause after an unsuccessful trial
+ * @last_start: when the last request came (jiffies)
  * @skip: requests that say nothing about it yet
  * @window_bios: bios since the cap was adapted
  * @window_closed: @nr_closed then
@@ -225,7 +227,9 @@ struct mprr_gate {
 	unsigned int merged;
 	unsigned int trial;
 	unsigned int pause;
+	unsigned long pause_ends;
 	unsigned int next_pause;
+	unsigned long last_start;
 	unsigned int skip;
 	unsigned int window_bios;
 	u64 window_closed;

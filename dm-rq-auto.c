@@ -57,7 +57,11 @@
 /* Bios between two adaptions, and of the pauses between trials. */
 #define WINDOW_BIOS		256
 #define PAUSE_MIN		1024
-#define PAUSE_MAX		262144
+#define PAUSE_MAX		16384
+
+/* No pause is longer than this; without a request for this long, it is another flow. */
+#define PAUSE_JIFFIES		HZ
+#define IDLE_JIFFIES		(HZ / 10)
 
 /* Time limits while the user sets none, in nanoseconds. */
 #define LAZY_NS			(300 * NSEC_PER_USEC)
@@ -119,6 +123,7 @@ static void end_holding(struct mprr_gate *gate)
 	clear_bit(GATE_HOLDING, &gate->flags);
 	gate->could = 0;
 	gate->pause = gate->next_pause;
+	gate->pause_ends = jiffies + PAUSE_JIFFIES;
 	gate->next_pause = min(gate->next_pause * 2, (unsigned int)PAUSE_MAX);
 }
 
@@ -174,6 +179,14 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 {
 	bool small = blk_rq_bytes(rq) < nr_bios * SMALL_BIO;
 	bool could = small && (continues(gate, rq) || nr_bios > 1);
+	unsigned long now = jiffies;
+
+	if (unlikely(time_after(now, READ_ONCE(gate->last_start) + IDLE_JIFFIES)) &&
+	    !atomic_read(&gate->in_flight)) {
+		gate->pause = 0;
+		gate->next_pause = PAUSE_MIN;
+	}
+	WRITE_ONCE(gate->last_start, now);
 
 	if (test_bit(GATE_HOLDING, &gate->flags)) {
 		if (!(gate->nr_requests & 3))
@@ -182,10 +195,11 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 		return test_bit(GATE_HOLDING, &gate->flags);
 	}
 
-	if (gate->pause) {
+	if (gate->pause && time_before(now, gate->pause_ends)) {
 		gate->pause -= min(gate->pause, nr_bios);
 		return false;
 	}
+	gate->pause = 0;
 	gate->could = average(gate->could, could, nr_bios);
 	if (gate->could < SHARE_BEGIN)
 		return false;
@@ -330,6 +344,7 @@ int mprr_auto_init(struct mprr_gate *gate)
 		gate->least[class].now_ns = U64_MAX;
 		gate->least[class].before_ns = U64_MAX;
 	}
+	gate->last_start = jiffies;
 	gate->next_pause = PAUSE_MIN;
 	gate->slower = 16;
 	gate->cap = CAP_START;

@@ -46,6 +46,11 @@ for ELEVATOR in mq-deadline none; do
 done
 is "$(stat_of in_flight)" 0 "nothing is in flight"
 ELEVATOR=mq-deadline
+fresh "0 $TABLE"
+load "eight in order, one at a time each" --rw=write --iodepth=1 --numjobs=8 --offset_increment=4m --size=4m --io_size=8m --do_verify=0
+between "$CLOSED" 0 700 "eight in order, one at a time each: nothing is held but for trials"
+load "and then four jobs in order" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
+between "$MERGED" 15 100 "then a flow that merges: the failed trials are forgotten"
 fresh "2 merge_deadline_us 0 $TABLE"
 load "merge_deadline_us 0" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
 is "$CLOSED" 0 "merge_deadline_us 0: the gate is never closed"

@@ -184,6 +184,7 @@ struct mprr_least {
  * @cap: clones in flight at which the gate closes
  * @ends: where recent requests ended, by hash
  * @in_flight: clones of this map that paths have
+ * @closed_at: how many those were when it closed
  * @low_ns: since when few enough are in flight while it is closed, or 0
  * @expires_ns: when it opens at the latest
  * @timer: opens it then
@@ -217,6 +218,7 @@ struct mprr_gate {
 	u32 *ends;
 
 	atomic_t in_flight ____cacheline_aligned_in_smp;
+	int closed_at;
 	u64 low_ns;
 	u64 expires_ns;
 	struct hrtimer timer;

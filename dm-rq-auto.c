@@ -56,7 +56,7 @@
 
 /* Bios between two adaptions, and of the pauses between trials. */
 #define WINDOW_BIOS		256
-#define PAUSE_MIN		1024
+#define PAUSE_MIN		256
 #define PAUSE_MAX		16384
 
 /* No pause is longer than this; without a request for this long, it is another flow. */
@@ -64,7 +64,7 @@
 #define IDLE_JIFFIES		(HZ / 10)
 
 /* Time limits while the user sets none, in nanoseconds. */
-#define LAZY_NS			(300 * NSEC_PER_USEC)
+#define LAZY_NS			(450 * NSEC_PER_USEC)
 #define HOLD_MIN_NS		NSEC_PER_MSEC
 #define HOLD_MAX_NS		(20 * NSEC_PER_MSEC)
 

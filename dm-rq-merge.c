@@ -314,7 +314,7 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 	gate->nr_deadline++;
 	if (low_ns)
 		mprr_auto_lag(gate, now - low_ns);
-	else
+	else if (atomic_read(&gate->in_flight) >= READ_ONCE(gate->closed_at))
 		mprr_auto_stalled(gate);
 	gate_open(gate);
 	return HRTIMER_NORESTART;
@@ -383,6 +383,7 @@ static unsigned int gate_cap(struct mprr_gate *gate, const struct mprr_path *pat
 static void gate_close(struct mprr_gate *gate)
 {
 	gate->nr_closed++;
+	WRITE_ONCE(gate->closed_at, atomic_read(&gate->in_flight));
 	WRITE_ONCE(gate->low_ns, 0);
 	blk_mq_stop_hw_queues(gate->queue);
 	set_bit(GATE_CLOSED, &gate->flags);

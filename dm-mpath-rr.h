@@ -186,7 +186,9 @@ struct mprr_least {
  * @in_flight: clones of this map that paths have
  * @closed_at: how many those were when it closed
  * @low_ns: since when few enough are in flight while it is closed, or 0
- * @expires_ns: when it opens at the latest
+ * @expires_ns: when it opens at the latest, or the timer looks again
+ * @settle_merges: merges of the map when it looked last
+ * @settle_ends_ns: how long it may wait for bios to join, 0 while it does not
  * @timer: opens it then
  * @work: opens it when no processor has anything else to do
  * @rcu: runs the queue again after it was started
@@ -221,6 +223,8 @@ struct mprr_gate {
 	int closed_at;
 	u64 low_ns;
 	u64 expires_ns;
+	unsigned long settle_merges;
+	u64 settle_ends_ns;
 	struct hrtimer timer;
 	struct kthread_work work;
 	struct rcu_head rcu;

@@ -15,8 +15,9 @@
  * DOC: how many clones must be in flight?
  *
  * Two things can be short.  If it is the processor, then the fewer requests
- * carry the bios the better: the cap falls to 1.  That is seen by how late the
- * thread of the lowest priority runs.  If it is not, the paths must be kept
+ * carry the bios the better: the cap falls to 2, one request for a path to work
+ * on while bios join the next one.  That is seen by how late the thread of the
+ * lowest priority runs.  If it is not, the paths must be kept
  * busy: the cap rises while the time that a clone takes does not rise with it,
  * and falls when clones begin to wait for each other in the device (the idea of
  * TCP Vegas, Brakmo and Peterson 1995).
@@ -80,8 +81,9 @@
 #define LEAST_NS		NSEC_PER_SEC
 
 #define CAP_START		4
-#define CAP_MIXED		8U
-#define CAP_MAX			4096
+#define CAP_MIXED		16U
+#define CAP_MAX			4096U
+#define CAP_MIN			2U
 
 static unsigned int end_key(sector_t sector, const struct request *rq)
 {
@@ -115,7 +117,7 @@ static void adapt_cap(struct mprr_gate *gate)
 	}
 	if (gate->merged < SHARE_MIXED)
 		cap = max(cap, CAP_MIXED);
-	WRITE_ONCE(gate->cap, clamp(cap, 1U, (unsigned int)CAP_MAX));
+	WRITE_ONCE(gate->cap, clamp(cap, CAP_MIN, CAP_MAX));
 }
 
 static void end_holding(struct mprr_gate *gate)
@@ -273,7 +275,7 @@ void mprr_auto_lag(struct mprr_gate *gate, u64 lag_ns)
 void mprr_auto_stalled(struct mprr_gate *gate)
 {
 	if (gate->late < LATE_SELDOM)
-		WRITE_ONCE(gate->cap, min(2 * READ_ONCE(gate->cap), (unsigned int)CAP_MAX));
+		WRITE_ONCE(gate->cap, min(2 * READ_ONCE(gate->cap), CAP_MAX));
 	else	/* Nothing runs, so nobody is late: believe it less each time. */
 		gate->late -= DIV_ROUND_UP(gate->late, 8);
 }

@@ -60,6 +60,7 @@
  */
 
 #include <linux/bitmap.h>
+#include <linux/part_stat.h>
 #include <linux/sched.h>
 #include <scsi/scsi_device.h>
 
@@ -295,10 +296,55 @@ static void open_within(struct mprr_gate *gate, u64 now, u64 ns)
 		hrtimer_start(&gate->timer, expires, HRTIMER_MODE_ABS);
 }
 
+/* As long as bios joined requests within this time, more may come: nanoseconds. */
+#define MPRR_SETTLE_NS		(10 * NSEC_PER_USEC)
+
+/* On more processors than this, looking at the counters of all takes too long. */
+#define MPRR_SETTLE_CPUS	64
+
+static unsigned long merges_so_far(const struct mprr_gate *gate)
+{
+	struct block_device *part = gate->queue->disk->part0;
+
+	return part_stat_read(part, merges[STAT_READ]) + part_stat_read(part, merges[STAT_WRITE]);
+}
+
+/*
+ * A processor is idle, but another one may be in the middle of a burst: whoever
+ * was waiting for the request that has just completed sends the next ones.  The
+ * elevator likes to go on where that request ended, with the part of the burst
+ * that is there already.  So wait until no more bios join.
+ */
+static bool settle_begin(struct mprr_gate *gate, u64 low_ns, u64 now)
+{
+	u64 ends = low_ns + mprr_auto_lazy_ns(gate);
+
+	if (!test_bit(GATE_CLOSED, &gate->flags) || now >= ends ||
+	    num_possible_cpus() > MPRR_SETTLE_CPUS)
+		return false;
+	gate->settle_merges = merges_so_far(gate);
+	WRITE_ONCE(gate->settle_ends_ns, ends);
+	open_within(gate, now, min(ends - now, MPRR_SETTLE_NS));
+	return true;
+}
+
+/* The timer has expired: was there a bio that joined since it was started? */
+static bool settle_goes_on(struct mprr_gate *gate, u64 now, u64 ends)
+{
+	unsigned long merges = merges_so_far(gate);
+
+	if (merges == gate->settle_merges)
+		return false;
+	gate->settle_merges = merges;
+	WRITE_ONCE(gate->expires_ns, min(now + MPRR_SETTLE_NS, ends));
+	hrtimer_start(&gate->timer, ns_to_ktime(gate->expires_ns), HRTIMER_MODE_ABS);
+	return true;
+}
+
 static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 {
 	struct mprr_gate *gate = container_of(timer, struct mprr_gate, timer);
-	u64 low_ns = READ_ONCE(gate->low_ns);
+	u64 low_ns = READ_ONCE(gate->low_ns), settle_ends = READ_ONCE(gate->settle_ends_ns);
 	u64 now = ktime_get_ns(), expires = READ_ONCE(gate->expires_ns);
 
 	if (!test_bit(GATE_CLOSED, &gate->flags)) {
@@ -311,10 +357,17 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 
+	if (settle_ends && now < settle_ends) {
+		if (!settle_goes_on(gate, now, settle_ends))
+			gate_open(gate);
+		return HRTIMER_NORESTART;
+	}
+
 	gate->nr_deadline++;
-	if (low_ns)
+	/* While settling, the thread has told already how late it was. */
+	if (low_ns && !settle_ends)
 		mprr_auto_lag(gate, now - low_ns);
-	else if (atomic_read(&gate->in_flight) >= READ_ONCE(gate->closed_at))
+	else if (!low_ns && atomic_read(&gate->in_flight) >= READ_ONCE(gate->closed_at))
 		mprr_auto_stalled(gate);
 	gate_open(gate);
 	return HRTIMER_NORESTART;
@@ -323,10 +376,13 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 static void gate_work(struct kthread_work *work)
 {
 	struct mprr_gate *gate = container_of(work, struct mprr_gate, work);
-	u64 low_ns = READ_ONCE(gate->low_ns);
+	u64 low_ns = READ_ONCE(gate->low_ns), now = ktime_get_ns();
 
-	if (low_ns)
-		mprr_auto_lag(gate, ktime_get_ns() - low_ns);
+	if (low_ns) {
+		mprr_auto_lag(gate, now - low_ns);
+		if (settle_begin(gate, low_ns, now))
+			return;
+	}
 	WRITE_ONCE(gate->low_ns, 0);
 	gate_open(gate);
 }
@@ -385,6 +441,7 @@ static void gate_close(struct mprr_gate *gate)
 	gate->nr_closed++;
 	WRITE_ONCE(gate->closed_at, atomic_read(&gate->in_flight));
 	WRITE_ONCE(gate->low_ns, 0);
+	WRITE_ONCE(gate->settle_ends_ns, 0);
 	blk_mq_stop_hw_queues(gate->queue);
 	set_bit(GATE_CLOSED, &gate->flags);
 	/* Pairs with the barrier in mprr_gate_end() and mprr_gate_suspend(). */

@@ -161,19 +161,11 @@ enum mprr_gate_flag {
 #define MPRR_AUTO		UINT_MAX
 #define MPRR_UNSET		(UINT_MAX - 1)
 
-/* Classes of sizes: up to 12 KiB, 60 KiB, 252 KiB, and more. */
-#define MPRR_NR_CLASSES		4
-
-/**
- * struct mprr_least - the least time that clones of one class of sizes took
- * @now_ns: since @since_ns
- * @before_ns: in the second before
- * @since_ns: when this second began
- */
-struct mprr_least {
-	u64 now_ns;
-	u64 before_ns;
-	u64 since_ns;
+/* What cap is being measured: the best one so far, a larger, a smaller one. */
+enum mprr_climb {
+	CLIMB_STAY,
+	CLIMB_UP,
+	CLIMB_DOWN,
 };
 
 /**
@@ -194,18 +186,26 @@ struct mprr_least {
  * @rcu: runs the queue again after it was started
  * @could: share of the bios that could merge, in 1/65536, while it does not work
  * @merged: share of those that had merged, in 1/65536, while it does
- * @trial: requests until a trial without a merge ends
+ * @size: bios per request, on average, in 1/16, while it does
+ * @patience: requests without a merge until it ends
  * @pause: bios until the next trial
  * @pause_ends: when it ends at the latest (jiffies)
  * @next_pause: the pause after an unsuccessful trial
  * @last_start: when the last request came (jiffies)
  * @skip: requests that say nothing about it yet
- * @window_bios: bios since the cap was adapted
+ * @window_ns: when the rate began, or begins, to be measured
+ * @window_begun: it has begun
+ * @window_bios: bios since then
  * @window_closed: @nr_closed then
  * @late: share of openings that were late, in 1/256
- * @slower: time that clones take, in 1/16 of the least time
  * @took_ns: average time that clones take
- * @least: least times by size
+ * @climb: which cap is measured
+ * @climb_next: which one is tried next
+ * @climb_fast: none has failed yet
+ * @climb_fails: how many have failed one after the other
+ * @climb_wait: windows until the next one is tried
+ * @climb_cap: the best cap so far
+ * @climb_rate: bios per second with it
  * @nr_requests: requests that went to paths
  * @nr_bios: their bios
  * @nr_closed: how often the gate closed
@@ -231,18 +231,26 @@ struct mprr_gate {
 
 	unsigned int could;
 	unsigned int merged;
-	unsigned int trial;
+	unsigned int size;
+	unsigned int patience;
 	unsigned int pause;
 	unsigned long pause_ends;
 	unsigned int next_pause;
 	unsigned long last_start;
 	unsigned int skip;
+	u64 window_ns;
+	bool window_begun;
 	unsigned int window_bios;
 	u64 window_closed;
 	unsigned int late;
-	unsigned int slower;
 	u64 took_ns;
-	struct mprr_least least[MPRR_NR_CLASSES];
+	enum mprr_climb climb;
+	enum mprr_climb climb_next;
+	bool climb_fast;
+	unsigned int climb_fails;
+	unsigned int climb_wait;
+	unsigned int climb_cap;
+	u64 climb_rate;
 
 	u64 nr_requests;
 	u64 nr_bios;

@@ -15,21 +15,18 @@
  * DOC: how many clones must be in flight?
  *
  * Two things can be short.  If it is the processor, then the fewer requests
- * carry the bios the better: the cap falls to 2, one request for a path to work
- * on while bios join the next one.  That is seen by how late the thread of the
- * lowest priority runs.  If it is not, the paths must be kept
- * busy: the cap rises while the time that a clone takes does not rise with it,
- * and falls when clones begin to wait for each other in the device (the idea of
- * TCP Vegas, Brakmo and Peterson 1995).
- * Requests of different sizes take different times, so the least time is kept
- * for each class of sizes.
+ * carry the bios the better: a small cap makes them wait and merge.  If it is
+ * the paths, they must be kept busy: a small cap would starve them.  Which of
+ * the two it is, and where, shows in the rate of bios.  So the cap climbs: at
+ * times a larger or a smaller one is tried for a while, and stays if the rate is
+ * clearly higher with the larger one, or about as high with the smaller one.
+ * What does not help is tried less and less often.
  *
  * All values are guesses that a later one mends, so they are read and written
  * without a lock; a lost update does no harm.
  */
 
 #include <linux/hash.h>
-#include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "dm-rq-auto.h"
@@ -52,11 +49,11 @@
 /* The averages look back over about as many bios. */
 #define SHARE_WEIGHT		512
 
-/* One of so many requests must have merged in a trial. */
+/* One of so many requests must have merged: in a trial, and from then on. */
 #define TRIAL_REQUESTS		64
+#define PATIENCE		256
 
-/* Bios between two adaptions, and of the pauses between trials. */
-#define WINDOW_BIOS		256
+/* Bios of the pauses between trials. */
 #define PAUSE_MIN		256
 #define PAUSE_MAX		16384
 
@@ -69,21 +66,26 @@
 #define HOLD_MIN_NS		NSEC_PER_MSEC
 #define HOLD_MAX_NS		(20 * NSEC_PER_MSEC)
 
-/* Share of late openings, in 1/256: no processor is idle; one is. */
-#define LATE_OFTEN		128
+/* Share of openings that were late, in 1/256, while a processor is idle at times. */
 #define LATE_SELDOM		64
+#define LATE_OFTEN		128
 
-/* Time of clones in 1/16 of the least: the device is not full; it is. */
-#define SLOWER_LITTLE		18
-#define SLOWER_MUCH		22
+/* A rate is measured over so many times that a clone takes, within these limits. */
+#define WINDOW_CLONES		8
+#define WINDOW_MIN_NS		(20 * NSEC_PER_MSEC)
+#define WINDOW_MAX_NS		(200 * NSEC_PER_MSEC)
+#define WINDOW_BIOS		256
 
-/* How long a least time is believed. */
-#define LEAST_NS		NSEC_PER_SEC
+/* Windows between two tries: 2 to the power of the failures in a row. */
+#define CLIMB_FAILS_MAX		5
 
 #define CAP_START		4
 #define CAP_MIXED		16U
 #define CAP_MAX			4096U
 #define CAP_MIN			2U
+
+/* Bios per request, on average, from which one at a time is enough; in 1/16. */
+#define LARGE_REQUEST		(20 * 16)
 
 static unsigned int end_key(sector_t sector, const struct request *rq)
 {
@@ -102,22 +104,116 @@ static bool continues(struct mprr_gate *gate, const struct request *rq)
 	return hit;
 }
 
-/* More clones at a time, or fewer?  Asked at the end of each window. */
-static void adapt_cap(struct mprr_gate *gate)
+/*
+ * One request at a time, at least: two, so that a path can work on one while
+ * bios join the next, unless requests are so large that this hardly matters.
+ * Random I/O beside them, which does not merge, needs the paths at work.
+ */
+static unsigned int cap_floor(const struct mprr_gate *gate)
 {
-	unsigned int cap = READ_ONCE(gate->cap);
-
-	if (gate->late > LATE_OFTEN) {
-		cap -= DIV_ROUND_UP(cap, 4);
-	} else if (gate->late < LATE_SELDOM) {
-		if (gate->slower < SLOWER_LITTLE)
-			cap += DIV_ROUND_UP(cap, 4);
-		else if (gate->slower > SLOWER_MUCH)
-			cap -= DIV_ROUND_UP(cap, 8);
-	}
 	if (gate->merged < SHARE_MIXED)
-		cap = max(cap, CAP_MIXED);
-	WRITE_ONCE(gate->cap, clamp(cap, CAP_MIN, CAP_MAX));
+		return CAP_MIXED;
+	return gate->size > LARGE_REQUEST ? 1 : CAP_MIN;
+}
+
+/* Measure the rate with this cap, from when what is under way has ended. */
+static void climb_measure(struct mprr_gate *gate, enum mprr_climb climb, unsigned int cap, u64 now)
+{
+	gate->climb = climb;
+	gate->window_ns = now + 2 * gate->took_ns;
+	gate->window_begun = false;
+	cap = clamp(cap, cap_floor(gate), CAP_MAX);
+	if (climb == CLIMB_STAY)
+		gate->climb_cap = cap;
+	WRITE_ONCE(gate->cap, cap);
+}
+
+/* Try what did not fail last, or go back to the cap that is the best so far. */
+static void climb_failed(struct mprr_gate *gate, enum mprr_climb next, u64 now)
+{
+	gate->climb_next = next;
+	gate->climb_fast = false;
+	gate->climb_fails = min(gate->climb_fails + 1, CLIMB_FAILS_MAX);
+	gate->climb_wait = 1 << gate->climb_fails;
+	climb_measure(gate, CLIMB_STAY, gate->climb_cap, now);
+}
+
+static void climb_try(struct mprr_gate *gate, u64 now)
+{
+	unsigned int cap = gate->climb_cap;
+
+	if (gate->climb_next == CLIMB_UP)
+		cap += gate->climb_fast ? cap : DIV_ROUND_UP(cap, 2);
+	else
+		cap -= DIV_ROUND_UP(cap, 3);
+	climb_measure(gate, gate->climb_next, cap, now);
+	/* Nowhere to go: the other way is the next one. */
+	if (READ_ONCE(gate->cap) == gate->climb_cap)
+		climb_failed(gate, gate->climb_next == CLIMB_UP ? CLIMB_DOWN : CLIMB_UP, now);
+}
+
+/* The rate with the present cap is known: in bios per second. */
+static void climb(struct mprr_gate *gate, u64 rate, u64 now)
+{
+	bool better;
+
+	switch (gate->climb) {
+	case CLIMB_UP:
+		better = rate > gate->climb_rate + gate->climb_rate / 16;
+		break;
+	case CLIMB_DOWN:
+		better = rate + rate / 64 >= gate->climb_rate;
+		break;
+	default:
+		gate->climb_rate = rate;
+		if (gate->climb_wait) {
+			gate->climb_wait--;
+			climb_measure(gate, CLIMB_STAY, gate->climb_cap, now);
+			return;
+		}
+		climb_try(gate, now);
+		return;
+	}
+
+	if (!better) {
+		climb_failed(gate, gate->climb == CLIMB_UP ? CLIMB_DOWN : CLIMB_UP, now);
+		return;
+	}
+	gate->climb_fails = 0;
+	gate->climb_rate = rate;
+	gate->climb_cap = READ_ONCE(gate->cap);
+	climb_try(gate, now);
+}
+
+static void climb_start(struct mprr_gate *gate, unsigned int cap, u64 now)
+{
+	gate->climb_cap = cap;
+	gate->climb_fails = 0;
+	gate->climb_wait = 0;
+	climb_measure(gate, CLIMB_STAY, cap, now);
+}
+
+/* Is it time to look at the rate? */
+static void look_at_rate(struct mprr_gate *gate, u64 now)
+{
+	s64 took = now - gate->window_ns;
+	u64 length = clamp_t(u64, WINDOW_CLONES * gate->took_ns, WINDOW_MIN_NS, WINDOW_MAX_NS);
+
+	if (took < 0)
+		return;
+	if (!gate->window_begun) {
+		gate->window_begun = true;
+		gate->window_ns = now;
+		gate->window_bios = 0;
+		return;
+	}
+	if (took < length || gate->window_bios < WINDOW_BIOS)
+		return;
+
+	if (gate->nr_closed == gate->window_closed)
+		mprr_gate_probe(gate);
+	gate->window_closed = gate->nr_closed;
+	climb(gate, div64_u64((u64)gate->window_bios * NSEC_PER_SEC, took), now);
 }
 
 static void end_holding(struct mprr_gate *gate)
@@ -138,7 +234,7 @@ static unsigned int average(unsigned int share, bool hit, unsigned int nr_bios)
 }
 
 /* The gate works: go on with it? */
-static void judge_holding(struct mprr_gate *gate, bool merged, unsigned int nr_bios)
+static void judge_holding(struct mprr_gate *gate, bool merged, unsigned int nr_bios, u64 now)
 {
 	/* What had been let out before the gate closed says nothing. */
 	if (gate->skip) {
@@ -147,23 +243,32 @@ static void judge_holding(struct mprr_gate *gate, bool merged, unsigned int nr_b
 	}
 
 	gate->merged = average(gate->merged, merged, nr_bios);
-	if (merged)
-		gate->trial = 0;
-	if (gate->merged < SHARE_GO_ON || (gate->trial && !--gate->trial)) {
+	gate->size += ((int)min(nr_bios, 1024U) * 16 - (int)gate->size) / 16;
+	if (merged) {
+		gate->patience = PATIENCE;
+		gate->next_pause = PAUSE_MIN;
+	}
+	if (gate->merged < SHARE_GO_ON || !--gate->patience) {
 		end_holding(gate);
 		return;
 	}
 
 	gate->window_bios += nr_bios;
-	if (gate->window_bios < WINDOW_BIOS)
-		return;
-	gate->window_bios = 0;
-	if (!gate->trial)
-		gate->next_pause = PAUSE_MIN;
-	adapt_cap(gate);
-	if (gate->nr_closed == gate->window_closed)
-		mprr_gate_probe(gate);
-	gate->window_closed = gate->nr_closed;
+	if (now)
+		look_at_rate(gate, now);
+}
+
+static void begin_holding(struct mprr_gate *gate)
+{
+	gate->skip = atomic_read(&gate->in_flight) + CAP_START;
+	gate->patience = TRIAL_REQUESTS;
+	gate->merged = SHARE_ALL;
+	gate->size = 0;
+	gate->climb_fast = true;
+	gate->climb_next = gate->late > LATE_OFTEN ? CLIMB_DOWN : CLIMB_UP;
+	climb_start(gate, CAP_START, ktime_get_ns());
+	gate->nr_trials++;
+	set_bit(GATE_HOLDING, &gate->flags);
 }
 
 /**
@@ -185,15 +290,18 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 
 	if (unlikely(time_after(now, READ_ONCE(gate->last_start) + IDLE_JIFFIES)) &&
 	    !atomic_read(&gate->in_flight)) {
+		clear_bit(GATE_HOLDING, &gate->flags);
+		gate->could = 0;
 		gate->pause = 0;
 		gate->next_pause = PAUSE_MIN;
 	}
 	WRITE_ONCE(gate->last_start, now);
 
 	if (test_bit(GATE_HOLDING, &gate->flags)) {
+		/* One of four is timed. */
 		if (!(gate->nr_requests & 3))
 			io->start_ns = ktime_get_ns();
-		judge_holding(gate, small && nr_bios > 1, nr_bios);
+		judge_holding(gate, small && nr_bios > 1, nr_bios, io->start_ns);
 		return test_bit(GATE_HOLDING, &gate->flags);
 	}
 
@@ -206,13 +314,7 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 	if (gate->could < SHARE_BEGIN)
 		return false;
 
-	gate->skip = atomic_read(&gate->in_flight) + CAP_START;
-	gate->trial = TRIAL_REQUESTS;
-	gate->merged = SHARE_ALL;
-	gate->window_bios = 0;
-	WRITE_ONCE(gate->cap, CAP_START);
-	gate->nr_trials++;
-	set_bit(GATE_HOLDING, &gate->flags);
+	begin_holding(gate);
 	return true;
 }
 
@@ -225,27 +327,10 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
  */
 void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io)
 {
-	u64 now = ktime_get_ns(), took = max_t(u64, now - io->start_ns, 1);
-	unsigned int class = min(ilog2(io->nr_bytes >> 12 | 1) / 2, MPRR_NR_CLASSES - 1);
-	struct mprr_least *least = &gate->least[class];
-	int slower;
-	s64 since;
+	/* The clock of another CPU may be a little ahead. */
+	s64 took = clamp_t(s64, ktime_get_ns() - io->start_ns, 0, NSEC_PER_SEC);
 
-	/* The least of this second and of the one before; a clone of another CPU may be ahead. */
-	since = now - READ_ONCE(least->since_ns);
-	if (since > (s64)LEAST_NS) {
-		least->before_ns = since > 2 * (s64)LEAST_NS ? took : least->now_ns;
-		least->now_ns = took;
-		least->since_ns = now;
-	}
-	least->now_ns = min(least->now_ns, took);
-
-	took = min_t(u64, took, NSEC_PER_SEC);
-	gate->took_ns += ((s64)took - (s64)gate->took_ns) / 8;
-	/* Never 0: each is a time of at least 1 ns. */
-	slower = min_t(u64, 16 * 64,
-		       div64_u64(took * 16, min(READ_ONCE(least->now_ns), READ_ONCE(least->before_ns))));
-	gate->slower += (slower - (int)gate->slower) / 4;
+	gate->took_ns += (took - (s64)gate->took_ns) / 8;
 }
 
 /**
@@ -275,7 +360,7 @@ void mprr_auto_lag(struct mprr_gate *gate, u64 lag_ns)
 void mprr_auto_stalled(struct mprr_gate *gate)
 {
 	if (gate->late < LATE_SELDOM)
-		WRITE_ONCE(gate->cap, min(2 * READ_ONCE(gate->cap), CAP_MAX));
+		climb_start(gate, min(2 * READ_ONCE(gate->cap), CAP_MAX), ktime_get_ns());
 	else	/* Nothing runs, so nobody is late: believe it less each time. */
 		gate->late -= DIV_ROUND_UP(gate->late, 8);
 }
@@ -324,9 +409,9 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
 	       gate->nr_requests, gate->nr_bios, atomic_read(&gate->in_flight),
 	       test_bit(GATE_HOLDING, &gate->flags), gate->cap, gate->nr_closed,
 	       gate->nr_deadline);
-	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu slower_percent %u",
+	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu best_cap %u best_rate %llu",
 	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256,
-	       div_u64(gate->took_ns, NSEC_PER_USEC), gate->slower * 100 / 16);
+	       div_u64(gate->took_ns, NSEC_PER_USEC), gate->climb_cap, gate->climb_rate);
 }
 
 /**
@@ -337,19 +422,13 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
  */
 int mprr_auto_init(struct mprr_gate *gate)
 {
-	unsigned int class;
-
 	gate->ends = kvcalloc(1 << ENDS_BITS, sizeof(*gate->ends), GFP_KERNEL);
 	if (!gate->ends)
 		return -ENOMEM;
-	for (class = 0; class < MPRR_NR_CLASSES; class++) {
-		gate->least[class].now_ns = U64_MAX;
-		gate->least[class].before_ns = U64_MAX;
-	}
 	gate->last_start = jiffies;
 	gate->next_pause = PAUSE_MIN;
-	gate->slower = 16;
 	gate->cap = CAP_START;
+	gate->climb_cap = CAP_START;
 	gate->hold_us = MPRR_AUTO;
 	return 0;
 }

@@ -51,6 +51,8 @@ load "eight in order, one at a time each" --rw=write --iodepth=1 --numjobs=8 --o
 between "$CLOSED" 0 700 "eight in order, one at a time each: nothing is held but for trials"
 load "and then four jobs in order" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
 between "$MERGED" 15 100 "then a flow that merges: the failed trials are forgotten"
+load "and then at random" --rw=randwrite --iodepth=32 --numjobs=1 --size=100% --do_verify=0
+is "$CLOSED" 0 "then random writes: the flow that merged is forgotten"
 fresh "2 merge_deadline_us 0 $TABLE"
 load "merge_deadline_us 0" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
 is "$CLOSED" 0 "merge_deadline_us 0: the gate is never closed"

@@ -184,13 +184,13 @@ enum mprr_climb {
  * @timer: opens it then
  * @work: opens it when no processor has anything else to do
  * @rcu: runs the queue again after it was started
- * @could: share of the bios that could merge, in 1/65536, while it does not work
+ * @could: share of the bios that could merge, in 1/65536
  * @merged: share of those that had merged, in 1/65536, while it does
- * @size: bios per request, on average, in 1/16, while it does
+ * @proven: a request has merged since it works
  * @patience: requests without a merge until it ends
- * @pause: bios until the next trial
- * @pause_ends: when it ends at the latest (jiffies)
- * @next_pause: the pause after an unsuccessful trial
+ * @trial_ns: when it began to work, on trial
+ * @pause_ends_ns: when the next trial may begin
+ * @pause_fails: how many have failed one after the other
  * @last_start: when the last request came (jiffies)
  * @skip: requests that say nothing about it yet
  * @window_ns: when the rate began, or begins, to be measured
@@ -199,9 +199,10 @@ enum mprr_climb {
  * @window_closed: @nr_closed then
  * @late: share of openings that were late, in 1/256
  * @took_ns: average time that clones take
+ * @wait_ns: average time that requests waited before they went to a path
  * @climb: which cap is measured
  * @climb_next: which one is tried next
- * @climb_fast: none has failed yet
+ * @climb_fast: no larger one has failed yet
  * @climb_fails: how many have failed one after the other
  * @climb_wait: windows until the next one is tried
  * @climb_cap: the best cap so far
@@ -231,11 +232,11 @@ struct mprr_gate {
 
 	unsigned int could;
 	unsigned int merged;
-	unsigned int size;
+	bool proven;
 	unsigned int patience;
-	unsigned int pause;
-	unsigned long pause_ends;
-	unsigned int next_pause;
+	u64 trial_ns;
+	u64 pause_ends_ns;
+	unsigned int pause_fails;
 	unsigned long last_start;
 	unsigned int skip;
 	u64 window_ns;
@@ -244,6 +245,7 @@ struct mprr_gate {
 	u64 window_closed;
 	unsigned int late;
 	u64 took_ns;
+	u64 wait_ns;
 	enum mprr_climb climb;
 	enum mprr_climb climb_next;
 	bool climb_fast;

@@ -53,12 +53,15 @@
 #define TRIAL_REQUESTS		64
 #define PATIENCE		256
 
-/* Bios of the pauses between trials. */
-#define PAUSE_MIN		256
-#define PAUSE_MAX		16384
+/*
+ * A trial that fails has held up what did not merge: the pause after it is so
+ * many times as long as it was, and twice that after each further one.
+ */
+#define PAUSE_FACTOR		8
+#define PAUSE_FAILS_MAX		5
+#define PAUSE_MAX_NS		(30 * NSEC_PER_SEC)
 
-/* No pause is longer than this; without a request for this long, it is another flow. */
-#define PAUSE_JIFFIES		HZ
+/* Without a request for this long, it is another flow. */
 #define IDLE_JIFFIES		(HZ / 10)
 
 /* Time limits while the user sets none, in nanoseconds. */
@@ -68,7 +71,6 @@
 
 /* Share of openings that were late, in 1/256, while a processor is idle at times. */
 #define LATE_SELDOM		64
-#define LATE_OFTEN		128
 
 /* A rate is measured over so many times that a clone takes, within these limits. */
 #define WINDOW_CLONES		8
@@ -82,10 +84,6 @@
 #define CAP_START		4
 #define CAP_MIXED		16U
 #define CAP_MAX			4096U
-#define CAP_MIN			2U
-
-/* Bios per request, on average, from which one at a time is enough; in 1/16. */
-#define LARGE_REQUEST		(20 * 16)
 
 static unsigned int end_key(sector_t sector, const struct request *rq)
 {
@@ -104,23 +102,20 @@ static bool continues(struct mprr_gate *gate, const struct request *rq)
 	return hit;
 }
 
-/*
- * One request at a time, at least: two, so that a path can work on one while
- * bios join the next, unless requests are so large that this hardly matters.
- * Random I/O beside them, which does not merge, needs the paths at work.
- */
+/* Random I/O beside what merges needs the paths at work. */
 static unsigned int cap_floor(const struct mprr_gate *gate)
 {
-	if (gate->merged < SHARE_MIXED)
-		return CAP_MIXED;
-	return gate->size > LARGE_REQUEST ? 1 : CAP_MIN;
+	return gate->could < SHARE_MIXED ? CAP_MIXED : 1;
 }
 
-/* Measure the rate with this cap, from when what is under way has ended. */
+/*
+ * Measure the rate with this cap, from when what is under way has ended, and
+ * what waits has been sent: until then requests are as large as they were.
+ */
 static void climb_measure(struct mprr_gate *gate, enum mprr_climb climb, unsigned int cap, u64 now)
 {
 	gate->climb = climb;
-	gate->window_ns = now + 2 * gate->took_ns;
+	gate->window_ns = now + 2 * min_t(u64, gate->took_ns + gate->wait_ns, WINDOW_MAX_NS);
 	gate->window_begun = false;
 	cap = clamp(cap, cap_floor(gate), CAP_MAX);
 	if (climb == CLIMB_STAY)
@@ -132,7 +127,8 @@ static void climb_measure(struct mprr_gate *gate, enum mprr_climb climb, unsigne
 static void climb_failed(struct mprr_gate *gate, enum mprr_climb next, u64 now)
 {
 	gate->climb_next = next;
-	gate->climb_fast = false;
+	if (next == CLIMB_DOWN)
+		gate->climb_fast = false;
 	gate->climb_fails = min(gate->climb_fails + 1, CLIMB_FAILS_MAX);
 	gate->climb_wait = 1 << gate->climb_fails;
 	climb_measure(gate, CLIMB_STAY, gate->climb_cap, now);
@@ -159,10 +155,10 @@ static void climb(struct mprr_gate *gate, u64 rate, u64 now)
 
 	switch (gate->climb) {
 	case CLIMB_UP:
-		better = rate > gate->climb_rate + gate->climb_rate / 16;
+		better = rate > gate->climb_rate + gate->climb_rate / 8;
 		break;
 	case CLIMB_DOWN:
-		better = rate + rate / 64 >= gate->climb_rate;
+		better = rate + rate / 32 >= gate->climb_rate;
 		break;
 	default:
 		gate->climb_rate = rate;
@@ -197,7 +193,8 @@ static void climb_start(struct mprr_gate *gate, unsigned int cap, u64 now)
 static void look_at_rate(struct mprr_gate *gate, u64 now)
 {
 	s64 took = now - gate->window_ns;
-	u64 length = clamp_t(u64, WINDOW_CLONES * gate->took_ns, WINDOW_MIN_NS, WINDOW_MAX_NS);
+	u64 length = clamp_t(u64, max(WINDOW_CLONES * gate->took_ns, gate->wait_ns),
+			     WINDOW_MIN_NS, WINDOW_MAX_NS);
 
 	if (took < 0)
 		return;
@@ -218,11 +215,18 @@ static void look_at_rate(struct mprr_gate *gate, u64 now)
 
 static void end_holding(struct mprr_gate *gate)
 {
+	u64 now, pause;
+
 	clear_bit(GATE_HOLDING, &gate->flags);
 	gate->could = 0;
-	gate->pause = gate->next_pause;
-	gate->pause_ends = jiffies + PAUSE_JIFFIES;
-	gate->next_pause = min(gate->next_pause * 2, (unsigned int)PAUSE_MAX);
+	if (gate->proven) {
+		gate->pause_fails = 0;
+		return;
+	}
+	now = ktime_get_ns();
+	pause = (now - gate->trial_ns) * PAUSE_FACTOR << gate->pause_fails;
+	gate->pause_ends_ns = now + min(pause, PAUSE_MAX_NS);
+	gate->pause_fails = min(gate->pause_fails + 1, PAUSE_FAILS_MAX);
 }
 
 /* Bios weigh alike, in requests of any size. */
@@ -234,19 +238,28 @@ static unsigned int average(unsigned int share, bool hit, unsigned int nr_bios)
 }
 
 /* The gate works: go on with it? */
-static void judge_holding(struct mprr_gate *gate, bool merged, unsigned int nr_bios, u64 now)
+static void judge_holding(struct mprr_gate *gate, const struct request *rq, bool merged,
+			  unsigned int nr_bios, u64 now)
 {
-	/* What had been let out before the gate closed says nothing. */
+	/* The core stamps requests while iostats are on; the wait is 0 otherwise. */
+	if (now && rq->start_time_ns) {
+		s64 wait = clamp_t(s64, now - rq->start_time_ns, 0, NSEC_PER_SEC);
+
+		gate->wait_ns += (wait - (s64)gate->wait_ns) / 8;
+	}
+
+	/* What had been sent or had come before the trial says nothing. */
 	if (gate->skip) {
 		gate->skip--;
 		return;
 	}
+	if (!gate->proven && !merged && rq->start_time_ns && rq->start_time_ns < gate->trial_ns)
+		return;
 
 	gate->merged = average(gate->merged, merged, nr_bios);
-	gate->size += ((int)min(nr_bios, 1024U) * 16 - (int)gate->size) / 16;
 	if (merged) {
+		gate->proven = true;
 		gate->patience = PATIENCE;
-		gate->next_pause = PAUSE_MIN;
 	}
 	if (gate->merged < SHARE_GO_ON || !--gate->patience) {
 		end_holding(gate);
@@ -254,19 +267,23 @@ static void judge_holding(struct mprr_gate *gate, bool merged, unsigned int nr_b
 	}
 
 	gate->window_bios += nr_bios;
-	if (now)
+	if (now && gate->proven)
 		look_at_rate(gate, now);
 }
 
-static void begin_holding(struct mprr_gate *gate)
+static void begin_holding(struct mprr_gate *gate, u64 now)
 {
 	gate->skip = atomic_read(&gate->in_flight) + CAP_START;
+	gate->proven = false;
 	gate->patience = TRIAL_REQUESTS;
 	gate->merged = SHARE_ALL;
-	gate->size = 0;
+	gate->could = SHARE_ALL;
 	gate->climb_fast = true;
-	gate->climb_next = gate->late > LATE_OFTEN ? CLIMB_DOWN : CLIMB_UP;
-	climb_start(gate, CAP_START, ktime_get_ns());
+	gate->wait_ns = 0;
+	/* What merges little with a few in flight looks as if more were better. */
+	gate->climb_next = CLIMB_DOWN;
+	gate->trial_ns = now;
+	climb_start(gate, CAP_START, now);
 	gate->nr_trials++;
 	set_bit(GATE_HOLDING, &gate->flags);
 }
@@ -287,34 +304,35 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 	bool small = blk_rq_bytes(rq) < nr_bios * SMALL_BIO;
 	bool could = small && (continues(gate, rq) || nr_bios > 1);
 	unsigned long now = jiffies;
+	u64 now_ns;
 
 	if (unlikely(time_after(now, READ_ONCE(gate->last_start) + IDLE_JIFFIES)) &&
 	    !atomic_read(&gate->in_flight)) {
-		clear_bit(GATE_HOLDING, &gate->flags);
+		if (test_bit(GATE_HOLDING, &gate->flags))
+			end_holding(gate);
 		gate->could = 0;
-		gate->pause = 0;
-		gate->next_pause = PAUSE_MIN;
+		gate->pause_ends_ns = 0;
+		gate->pause_fails = 0;
 	}
 	WRITE_ONCE(gate->last_start, now);
 
+	gate->could = average(gate->could, could, nr_bios);
 	if (test_bit(GATE_HOLDING, &gate->flags)) {
 		/* One of four is timed. */
 		if (!(gate->nr_requests & 3))
 			io->start_ns = ktime_get_ns();
-		judge_holding(gate, small && nr_bios > 1, nr_bios, io->start_ns);
+		judge_holding(gate, rq, small && nr_bios > 1, nr_bios, io->start_ns);
 		return test_bit(GATE_HOLDING, &gate->flags);
 	}
 
-	if (gate->pause && time_before(now, gate->pause_ends)) {
-		gate->pause -= min(gate->pause, nr_bios);
-		return false;
-	}
-	gate->pause = 0;
-	gate->could = average(gate->could, could, nr_bios);
 	if (gate->could < SHARE_BEGIN)
 		return false;
+	/* Here only flows pay for the clock that look as if they would merge. */
+	now_ns = ktime_get_ns();
+	if (now_ns < gate->pause_ends_ns)
+		return false;
 
-	begin_holding(gate);
+	begin_holding(gate, now_ns);
 	return true;
 }
 
@@ -409,9 +427,10 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
 	       gate->nr_requests, gate->nr_bios, atomic_read(&gate->in_flight),
 	       test_bit(GATE_HOLDING, &gate->flags), gate->cap, gate->nr_closed,
 	       gate->nr_deadline);
-	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu best_cap %u best_rate %llu",
+	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu",
 	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256,
-	       div_u64(gate->took_ns, NSEC_PER_USEC), gate->climb_cap, gate->climb_rate);
+	       div_u64(gate->took_ns, NSEC_PER_USEC));
+	DMEMIT(" best_cap %u best_rate %llu", gate->climb_cap, gate->climb_rate);
 }
 
 /**
@@ -426,7 +445,6 @@ int mprr_auto_init(struct mprr_gate *gate)
 	if (!gate->ends)
 		return -ENOMEM;
 	gate->last_start = jiffies;
-	gate->next_pause = PAUSE_MIN;
 	gate->cap = CAP_START;
 	gate->climb_cap = CAP_START;
 	gate->hold_us = MPRR_AUTO;

@@ -438,14 +438,17 @@ static unsigned int gate_cap(struct mprr_gate *gate, const struct mprr_path *pat
 
 static void gate_close(struct mprr_gate *gate)
 {
-	gate->nr_closed++;
 	WRITE_ONCE(gate->closed_at, atomic_read(&gate->in_flight));
 	WRITE_ONCE(gate->low_ns, 0);
 	WRITE_ONCE(gate->settle_ends_ns, 0);
 	blk_mq_stop_hw_queues(gate->queue);
-	set_bit(GATE_CLOSED, &gate->flags);
-	/* Pairs with the barrier in mprr_gate_end() and mprr_gate_suspend(). */
-	smp_mb__after_atomic();
+	/*
+	 * A full barrier: pairs with those in mprr_gate_end() and
+	 * mprr_gate_suspend().  When it is closed already, a request was on its way
+	 * meanwhile.
+	 */
+	if (!test_and_set_bit(GATE_CLOSED, &gate->flags))
+		gate->nr_closed++;
 	open_within(gate, ktime_get_ns(), mprr_auto_hold_ns(gate));
 
 	if (test_bit(GATE_SUSPENDED, &gate->flags))

@@ -94,7 +94,7 @@ wait_until 30 "all four paths are usable at the end" four_paths
 # Every table load, whoever asks for it, passes dm_table_create().
 PROBE=$TRACING/events/kprobes/mprr_load
 loads_start() {
-	[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
+	trace_mount
 	echo 'p:mprr_load dm_table_create' >$TRACING/kprobe_events
 	echo >$TRACING/trace
 	echo 1 >$PROBE/enable

@@ -40,7 +40,7 @@ injected() { echo 0 >"$1/probability"; echo $((MANY - $(cat "$1/times"))); }
 # requeued: requests of the map that went back to the block layer since requeues_begin
 requeues_begin() {
 	local n
-	[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
+	trace_mount
 	n=$(devno "$(dm_name)")
 	echo 0 >$TRACING/tracing_on
 	echo "dev == $(((${n%:*} << 20) | ${n#*:}))" >$TRACING/events/block/block_rq_requeue/filter

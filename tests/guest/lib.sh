@@ -384,10 +384,18 @@ reads() { "$HELPER" reads "$DEV" "$@" || true; }
 
 TRACING=/sys/kernel/tracing
 
+# Every event would switch on one in __schedule, too, to know the names of processes: its code is
+# patched by way of a breakpoint, and QEMU before 8.1 may translate that at the very moment on
+# another processor and go on using it ("Oops: int3"). Nothing runs as often as __schedule.
+trace_mount() {
+	[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
+	echo 0 >$TRACING/options/record-cmd
+}
+
 # trace_start NUM...: record each request that one of these disks gets
 trace_start() {
 	local n filter=
-	[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
+	trace_mount
 	for n in "$@"; do
 		filter+="${filter:+ || }dev == $(((${n%:*} << 20) | ${n#*:}))"
 	done

@@ -62,6 +62,24 @@ void mprr_map_run_queue(struct mprr_map *map)
 }
 
 /**
+ * mprr_no_path_timeout_default - how long maps wait that say nothing themselves
+ *
+ * Return: seconds, 0 for ever.
+ */
+unsigned long mprr_no_path_timeout_default(void)
+{
+	return READ_ONCE(queue_if_no_path_timeout_secs);
+}
+
+/* Seconds, 0 for ever; the upper bound keeps the product far from overflow. */
+static unsigned long timeout_secs(const struct mprr_map *map)
+{
+	unsigned int secs = READ_ONCE(map->no_path_timeout);
+
+	return min(secs == MPRR_UNSET ? mprr_no_path_timeout_default() : secs, 86400UL * 365);
+}
+
+/**
  * mprr_no_path_timer_start_locked - start the timer if it is needed
  * @map: the map
  *
@@ -72,13 +90,30 @@ void mprr_map_run_queue(struct mprr_map *map)
  */
 void mprr_no_path_timer_start_locked(struct mprr_map *map)
 {
-	/* Seconds; the upper bound keeps the product far from overflow. */
-	unsigned long secs = min(READ_ONCE(queue_if_no_path_timeout_secs), 86400UL * 365);
+	unsigned long secs = timeout_secs(map);
 
 	lockdep_assert_held(&map->lock);
 	if (secs && !map->nr_valid_paths &&
 	    test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags))
 		queue_delayed_work(mprr_wq, &map->no_path_work, secs * HZ);
+}
+
+/**
+ * mprr_no_path_timeout_changed - the map's own time-out has another value
+ * @map: the map
+ *
+ * What waits without a path waits from now on for the new time.
+ *
+ * Context: process; may be called in the constructor.
+ */
+void mprr_no_path_timeout_changed(struct mprr_map *map)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&map->lock, flags);
+	cancel_delayed_work(&map->no_path_work);
+	mprr_no_path_timer_start_locked(map);
+	spin_unlock_irqrestore(&map->lock, flags);
 }
 
 /**

@@ -45,7 +45,7 @@
 #define MPRR_VERSION		"0.1.0"
 
 /* Bounds of the table grammar (counts of words, groups and paths). */
-#define MPRR_MAX_FEATURE_WORDS	16
+#define MPRR_MAX_FEATURE_WORDS	32
 #define MPRR_MAX_WORDS		1024
 #define MPRR_MAX_GROUPS		1024
 #define MPRR_MAX_PATHS		1024
@@ -128,6 +128,7 @@ enum mprr_flag {
 	MPRR_PG_INIT_DISABLED,		/* suspending: start no activation */
 	MPRR_PG_INIT_DELAY_RETRY,	/* the next activation waits first */
 	MPRR_RETAIN_HANDLER,		/* table word retain_attached_hw_handler */
+	MPRR_REPEAT_COUNTS,		/* the table has some; constant after init */
 	MPRR_REFUSED,			/* a request was refused; atomic, dm-rq-merge.c */
 };
 
@@ -135,6 +136,9 @@ enum mprr_flag {
 enum mprr_tunable {
 	MPRR_MERGE_DEADLINE,		/* merge_deadline_us */
 	MPRR_MAX_INFLIGHT,		/* max_inflight */
+	MPRR_RR_MIN_IO,			/* rr_min_io */
+	MPRR_RR_MIN_IO_BYTES,		/* rr_min_io_bytes */
+	MPRR_NO_PATH_TIMEOUT,		/* no_path_timeout_secs */
 	MPRR_NR_TUNABLES,
 };
 
@@ -275,6 +279,10 @@ struct mprr_gate {
  * @pg_init_retries: how often an activation is tried again; constant
  * @pg_init_delay_ms: pause before a delayed activation; constant
  * @max_inflight: tunable, clones in flight on a path at most, or MPRR_AUTO
+ * @rr_min_io: tunable, requests of a run, or MPRR_UNSET: the repeat counts of the paths
+ * @rr_min_io_bytes: tunable, bytes of a run, decides if it is not 0
+ * @no_path_timeout: tunable, seconds of queue_if_no_path without a valid path, or
+ *	MPRR_UNSET: the module's parameter
  * @by_table: tunables set by the table, or MPRR_UNSET; constant after init
  * @by_message: tunables set by messages, or MPRR_UNSET (dm-mpath-tunables.c)
  * @tunables_entry: in the list of all maps (dm-mpath-tunables.c)
@@ -303,6 +311,9 @@ struct mprr_map {
 	unsigned int pg_init_retries;
 	unsigned int pg_init_delay_ms;
 	unsigned int max_inflight;
+	unsigned int rr_min_io;
+	unsigned int rr_min_io_bytes;
+	unsigned int no_path_timeout;
 	unsigned int by_table[MPRR_NR_TUNABLES];
 	unsigned int by_message[MPRR_NR_TUNABLES];
 	struct list_head tunables_entry;
@@ -406,6 +417,8 @@ void mprr_path_reinstate(struct mprr_path *path);
 
 /* dm-mpath-no-path.c */
 bool mprr_must_queue(const struct mprr_map *map);
+unsigned long mprr_no_path_timeout_default(void);
+void mprr_no_path_timeout_changed(struct mprr_map *map);
 void mprr_queue_if_no_path_set(struct mprr_map *map, bool on);
 void mprr_queue_if_no_path_suspend(struct mprr_map *map);
 void mprr_queue_if_no_path_resume(struct mprr_map *map);

@@ -162,7 +162,7 @@ static int parse_features(struct parse *p)
 	int r;
 
 	r = read_word_count(p, MPRR_MAX_FEATURE_WORDS,
-			    "number of feature words must be 0..16 and not exceed the line", &left);
+			    "number of feature words must be 0..32 and not exceed the line", &left);
 	while (!r && left)
 		r = parse_feature(p, &left);
 	return r;

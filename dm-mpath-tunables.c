@@ -10,6 +10,10 @@
  *	table		feature words NAME VALUE
  *	module		parameter NAME of the module, at any time
  *
+ * Two of them differ.  The repeat count of a path, if the table has one, goes
+ * before the parameter rr_min_io, and no_path_timeout_secs is in the module the
+ * parameter queue_if_no_path_timeout_secs, a name that user space knows.
+ *
  * Every one of them takes effect with the next request.  What a message set
  * belongs to the mapped device: the tables of one device share it, so it stays
  * when a table is loaded anew (multipathd does that at each change of a path)
@@ -20,6 +24,7 @@
  */
 
 #include <linux/moduleparam.h>
+#include <linux/sizes.h>
 #include <linux/string.h>
 
 #include "dm-mpath-rr.h"
@@ -33,6 +38,7 @@ struct tunable {
 	unsigned int min;
 	unsigned int max;
 	unsigned int module;		/* the parameter's value */
+	bool no_auto;
 	const char *range;
 };
 
@@ -50,11 +56,32 @@ static struct tunable tunables[MPRR_NR_TUNABLES] = {
 		.module	= MPRR_AUTO,
 		.range	= "max_inflight must be auto or a number 1..65536",
 	},
+	[MPRR_RR_MIN_IO] = {
+		.name	= "rr_min_io",
+		.min	= 1,
+		.max	= 1000000,
+		.module	= 1,
+		.no_auto = true,
+		.range	= "rr_min_io must be a number 1..1000000",
+	},
+	[MPRR_RR_MIN_IO_BYTES] = {
+		.name	= "rr_min_io_bytes",
+		.max	= SZ_1G,
+		.no_auto = true,
+		.range	= "rr_min_io_bytes must be a number 0..1073741824",
+	},
+	[MPRR_NO_PATH_TIMEOUT] = {
+		.name	= "no_path_timeout_secs",
+		.max	= 86400 * 365,
+		.module	= MPRR_UNSET,
+		.no_auto = true,
+		.range	= "no_path_timeout_secs must be a number 0..31536000",
+	},
 };
 
 static int read_value(const struct tunable *t, const char *word, unsigned int *value)
 {
-	if (!strcasecmp(word, "auto")) {
+	if (!t->no_auto && !strcasecmp(word, "auto")) {
 		*value = MPRR_AUTO;
 		return 0;
 	}
@@ -65,6 +92,14 @@ static unsigned int emit_value(unsigned int value, char *result, unsigned int ma
 {
 	return value == MPRR_AUTO ? scnprintf(result, maxlen, "auto") :
 				    scnprintf(result, maxlen, "%u", value);
+}
+
+/* What holds instead of MPRR_UNSET. */
+static unsigned int emit_unset(enum mprr_tunable nr, char *result, unsigned int maxlen)
+{
+	if (nr == MPRR_RR_MIN_IO)
+		return scnprintf(result, maxlen, "repeat_count (table)");
+	return scnprintf(result, maxlen, "%lu (module)", mprr_no_path_timeout_default());
 }
 
 static unsigned int value_in_force(const struct mprr_map *map, enum mprr_tunable nr,
@@ -78,17 +113,28 @@ static unsigned int value_in_force(const struct mprr_map *map, enum mprr_tunable
 		*where = "table";
 		return map->by_table[nr];
 	}
+	if (nr == MPRR_RR_MIN_IO && test_bit(MPRR_REPEAT_COUNTS, &map->flags))
+		return MPRR_UNSET;
 	*where = "module";
 	return tunables[nr].module;
 }
 
 static void apply(struct mprr_map *map)
 {
+	unsigned int value;
 	const char *where;
 
 	lockdep_assert_held(&tunables_mutex);
 	WRITE_ONCE(map->gate.hold_us, value_in_force(map, MPRR_MERGE_DEADLINE, &where));
 	WRITE_ONCE(map->max_inflight, value_in_force(map, MPRR_MAX_INFLIGHT, &where));
+	WRITE_ONCE(map->rr_min_io, value_in_force(map, MPRR_RR_MIN_IO, &where));
+	WRITE_ONCE(map->rr_min_io_bytes, value_in_force(map, MPRR_RR_MIN_IO_BYTES, &where));
+
+	value = value_in_force(map, MPRR_NO_PATH_TIMEOUT, &where);
+	if (map->no_path_timeout != value) {
+		WRITE_ONCE(map->no_path_timeout, value);
+		mprr_no_path_timeout_changed(map);
+	}
 }
 
 static struct mapped_device *device_of(const struct mprr_map *map)
@@ -209,6 +255,10 @@ void mprr_tunables_emit(const struct mprr_map *map, char *result, unsigned int m
 		unsigned int value = value_in_force(map, i, &where);
 
 		DMEMIT("%s%s ", i ? "\n" : "", tunables[i].name);
+		if (value == MPRR_UNSET) {
+			sz += emit_unset(i, result + sz, maxlen - sz);
+			continue;
+		}
 		sz += emit_value(value, result + sz, maxlen - sz);
 		DMEMIT(" (%s)", where);
 	}
@@ -228,6 +278,7 @@ void mprr_tunables_init(struct mprr_map *map)
 		map->by_message[i] = MPRR_UNSET;
 		map->by_table[i] = MPRR_UNSET;
 	}
+	map->no_path_timeout = MPRR_UNSET;
 }
 
 /**
@@ -302,3 +353,7 @@ module_param_cb(merge_deadline_us, &tunable_ops, &tunables[MPRR_MERGE_DEADLINE],
 MODULE_PARM_DESC(merge_deadline_us, "Longest time that a request is held to merge, in us: 0 (never) .. 100000 or auto");
 module_param_cb(max_inflight, &tunable_ops, &tunables[MPRR_MAX_INFLIGHT], 0644);
 MODULE_PARM_DESC(max_inflight, "Most requests in flight on a path: 1..65536, or auto (what the device takes)");
+module_param_cb(rr_min_io, &tunable_ops, &tunables[MPRR_RR_MIN_IO], 0644);
+MODULE_PARM_DESC(rr_min_io, "Requests that a path gets before the next one has its turn, if the table has no repeat counts: 1 .. 1000000");
+module_param_cb(rr_min_io_bytes, &tunable_ops, &tunables[MPRR_RR_MIN_IO_BYTES], 0644);
+MODULE_PARM_DESC(rr_min_io_bytes, "Bytes that a path gets before the next one has its turn: 0 (requests count) .. 1073741824");

@@ -6,9 +6,13 @@
  *
  * Each path takes a run of consecutive requests, as many as its repeat count
  * (rr_min_io) says, then the next usable path follows in table order.  The
- * whole state is one 64-bit word, the path that has the turn and how much of
- * its run is left, changed by compare-and-exchange: no lock, and the same cost
- * with 2 paths and with 1024.
+ * tunable rr_min_io takes the place of all repeat counts; rr_min_io_bytes, while
+ * it is not 0, ends a run with the request that reaches so many bytes.  Both
+ * change while I/O runs: a run that is longer than it should be by now is cut.
+ *
+ * The whole state is one 64-bit word, the path that has the turn and how much
+ * of its run is left, changed by compare-and-exchange: no lock, and the same
+ * cost with 2 paths and with 1024.
  *
  * A run ends early when its path fails or cannot take a request (a full path
  * must not keep the others idle).
@@ -23,7 +27,12 @@
 
 #include "dm-path-selector.h"
 
-/* The turn, &mprr_group.ps_state: path index above, rest of its run below. */
+/*
+ * The turn, &mprr_group.ps_state: path index above, rest of its run below, in
+ * requests or, with TURN_SECTORS, in sectors.
+ */
+#define TURN_SECTORS		BIT_ULL(63)
+
 static u64 make_turn(unsigned int index, unsigned int left)
 {
 	return (u64)index << 32 | left;
@@ -31,7 +40,7 @@ static u64 make_turn(unsigned int index, unsigned int left)
 
 static unsigned int turn_index(u64 turn)
 {
-	return turn >> 32;
+	return (turn & ~TURN_SECTORS) >> 32;
 }
 
 static unsigned int turn_left(u64 turn)
@@ -100,6 +109,8 @@ int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **arg
 	}
 	for (i = 0; i < ARRAY_SIZE(path->ps_words); i++)
 		path->ps_words[i] = 1;
+	if (argc)
+		set_bit(MPRR_REPEAT_COUNTS, &path->group->map->flags);
 	for (i = 0; i < argc; i++) {
 		if (mprr_read_uint(argv[i], &path->ps_words[i])) {
 			*error = i ? "relative throughput must be a number 0..100" :
@@ -180,22 +191,42 @@ static bool rr_usable(const struct mprr_group *group, unsigned int index)
 	return test_bit(index, group->active) && test_bit(index, group->open);
 }
 
+/* How long is a run on this path, in the unit that @unit says? */
+static unsigned int rr_run(const struct mprr_path *path, u64 unit)
+{
+	const struct mprr_map *map = path->group->map;
+	unsigned int run;
+
+	if (unit)
+		return DIV_ROUND_UP(READ_ONCE(map->rr_min_io_bytes), SECTOR_SIZE);
+	run = READ_ONCE(map->rr_min_io);
+	if (run == MPRR_UNSET)
+		run = READ_ONCE(path->ps_words[0]);
+	/* A repeat count of 0 is legal and means 1. */
+	return max(run, 1U);
+}
+
 static struct mprr_path *rr_select(struct mprr_group *group, size_t nr_bytes)
 {
+	u64 unit = READ_ONCE(group->map->rr_min_io_bytes) ? TURN_SECTORS : 0;
+	/* Without data it is a request all the same. */
+	unsigned int cost = unit ? max_t(size_t, nr_bytes >> SECTOR_SHIFT, 1) : 1;
 	s64 turn = atomic64_read(&group->ps_state);
 	unsigned int index, left;
 
 	do {
 		index = turn_index(turn);
-		left = turn_left(turn);
+		left = (turn & TURN_SECTORS) == unit ? turn_left(turn) : 0;
 		if (!left || !rr_usable(group, index)) {
 			index = mprr_group_next_usable(group, next_index(group, index));
 			if (index >= group->nr_paths)
 				return NULL;
-			/* A repeat count of 0 is legal and means 1. */
-			left = max(READ_ONCE(group->paths[index]->ps_words[0]), 1U);
+			left = UINT_MAX;
 		}
-	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(index, left - 1)));
+		/* A new run, or one that began when runs were longer. */
+		left = min(left, max(rr_run(group->paths[index], unit), 1U));
+	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
+				       unit | make_turn(index, left - min(left, cost))));
 
 	return group->paths[index];
 }
@@ -219,14 +250,16 @@ static struct mprr_path *rr_another(struct mprr_path *path, size_t nr_bytes)
 static void rr_give_back(struct mprr_path *path)
 {
 	struct mprr_group *group = path->group;
-	unsigned int repeat = max(READ_ONCE(path->ps_words[0]), 1U);
 	s64 turn = atomic64_read(&group->ps_state);
+	u64 unit;
 
+	/* What selecting for no data has cost, in either unit: 1. */
 	do {
-		if (turn_index(turn) != path->index || turn_left(turn) >= repeat)
+		unit = turn & TURN_SECTORS;
+		if (turn_index(turn) != path->index || turn_left(turn) >= rr_run(path, unit))
 			return;
 	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
-				       make_turn(path->index, turn_left(turn) + 1)));
+				       unit | make_turn(path->index, turn_left(turn) + 1)));
 }
 
 static unsigned int rr_emit_path(const struct mprr_path *path, status_type_t type,

@@ -89,6 +89,9 @@ static int judge_message(char **argv, int argc, bool apply)
 			model_group(argv[0], nr);
 		return ACCEPT;
 	}
+	if (find_tunable(argv[0]))
+		return !strcasecmp(argv[1], "table") ||
+		       tunable_value(find_tunable(argv[0]), argv[1], &nr) ? ACCEPT : REFUSE;
 	fail = !strcasecmp(argv[0], "fail_path");
 	if (!fail && strcasecmp(argv[0], "reinstate_path"))
 		return REFUSE;
@@ -102,13 +105,21 @@ static int judge_message(char **argv, int argc, bool apply)
 
 static void make_message(struct line *l)
 {
-	unsigned int what = below(20);
+	unsigned int what = below(25);
 
 	if (what == 0) {
 		add(l, FEATURE, percent(50) ? "queue_if_no_path" : "fail_if_no_path");
 	} else if (what < 10) {
 		add(l, FEATURE, percent(50) ? "fail_path" : "reinstate_path");
 		add(l, DEVICE, any_device());
+	} else if (what >= 20) {
+		const struct tunable *t = &tunables[below(NR_TUNABLES)];
+
+		add(l, FEATURE, t->name);
+		if (percent(20))
+			add(l, TEXT, "table");
+		else
+			add_tunable_value(l, t);
 	} else {
 		add(l, FEATURE, what < 14 ? "switch_group" :
 				what < 17 ? "disable_group" : "enable_group");
@@ -179,6 +190,9 @@ static bool message_case(const char *map)
 		case_failed(text, "a wrong message is accepted");
 	if (!err && want == ACCEPT)
 		judge_message(argv, argc, true);
+	/* Queueing must not end by itself while the model believes in it. */
+	if (!err && argc == 2 && !strcasecmp(argv[0], "no_path_timeout_secs"))
+		err = dm_message(map, "no_path_timeout_secs table");
 	else if (!err && argc && argv[0][0] != '@')
 		model_sync(map);
 	return !err;

@@ -13,15 +13,20 @@
 
 /* ---- tables ---- */
 
-enum { QUEUE, RETAIN, RETRIES, DELAY, MERGE, INFLIGHT, NR_FEATURES };
+/* Features without a value, with one, and tunables. */
+enum { QUEUE, RETAIN, RETRIES, DELAY, TUNABLE, NR_FEATURES = TUNABLE + NR_TUNABLES };
 
-static char *const features[NR_FEATURES] = {
-	"queue_if_no_path", "retain_attached_hw_handler", "pg_init_retries",
-	"pg_init_delay_msecs", "merge_deadline_us", "max_inflight",
+static const struct tunable features[TUNABLE] = {
+	{ "queue_if_no_path", 0, 0, false },
+	{ "retain_attached_hw_handler", 0, 0, false },
+	{ "pg_init_retries", 1, 50, false },
+	{ "pg_init_delay_msecs", 0, 60000, false },
 };
 
-/* The value "auto" of the last two. */
-#define AUTO	0xffffffffu
+static const struct tunable *feature(int f)
+{
+	return f < TUNABLE ? &features[f] : &tunables[f - TUNABLE];
+}
 
 /* What a line should do: written from the grammar. */
 struct opinion {
@@ -61,13 +66,13 @@ static bool read_features(struct reader *r, char **echo)
 	int order[NR_FEATURES];
 	bool seen[NR_FEATURES] = { false };
 
-	if (!read_count(r, 16, &left))
+	if (!read_count(r, 32, &left))
 		return false;
 	while (left) {
 		const char *name = read_word(r);
 		int f = 0;
 
-		while (f < NR_FEATURES && strcasecmp(name, features[f]))
+		while (f < NR_FEATURES && strcasecmp(name, feature(f)->name))
 			f++;
 		left--;
 		if (f == NR_FEATURES && strcasecmp(name, "queue_mode"))
@@ -80,14 +85,10 @@ static bool read_features(struct reader *r, char **echo)
 				return false;
 			continue;
 		}
-		if ((f == MERGE || f == INFLIGHT) && !strcasecmp(*r->argv, "auto")) {
+		if (f >= RETRIES) {
+			if (!tunable_value(feature(f), *r->argv, &value[f]))
+				return false;
 			read_word(r);
-			value[f] = AUTO;
-		} else if ((f == RETRIES && !read_number(r, 1, 50, &value[f])) ||
-			   (f == DELAY && !read_number(r, 0, 60000, &value[f])) ||
-			   (f == MERGE && !read_number(r, 0, 100000, &value[f])) ||
-			   (f == INFLIGHT && !read_number(r, 1, 65536, &value[f]))) {
-			return false;
 		}
 		if (!seen[f]) {
 			seen[f] = true;
@@ -99,9 +100,9 @@ static bool read_features(struct reader *r, char **echo)
 	for (i = 0; i < n; i++) {
 		int f = order[i];
 
-		*echo += f < RETRIES ? sprintf(*echo, "%s ", features[f]) :
-			 value[f] == AUTO ? sprintf(*echo, "%s auto ", features[f]) :
-			 sprintf(*echo, "%s %u ", features[f], value[f]);
+		*echo += f < RETRIES ? sprintf(*echo, "%s ", feature(f)->name) :
+			 value[f] == AUTO ? sprintf(*echo, "%s auto ", feature(f)->name) :
+			 sprintf(*echo, "%s %u ", feature(f)->name, value[f]);
 	}
 	return true;
 }
@@ -196,21 +197,13 @@ static void make_features(struct line *l)
 	int count = l->n, f;
 
 	add(l, COUNT, "0");
-	while (percent(45) && l->n - count < 15) {
+	while (percent(45) && l->n - count < 31) {
 		f = below(NR_FEATURES + 1);
-		add(l, FEATURE, f < NR_FEATURES ? features[f] : "queue_mode");
-		if (f == RETRIES)
-			add_number(l, NUMBER, 1 + below(50));
-		else if (f == DELAY)
-			add_number(l, NUMBER, below(60001));
-		else if ((f == MERGE || f == INFLIGHT) && percent(30))
-			add(l, TEXT, "auto");
-		else if (f == MERGE)
-			add_number(l, NUMBER, below(100001));
-		else if (f == INFLIGHT)
-			add_number(l, NUMBER, 1 + below(65536));
-		else if (f == NR_FEATURES)
+		add(l, FEATURE, f < NR_FEATURES ? feature(f)->name : "queue_mode");
+		if (f == NR_FEATURES)
 			add(l, TEXT, percent(50) ? "rq" : "mq");
+		else if (f >= RETRIES)
+			add_tunable_value(l, feature(f));
 	}
 	l->word[count] = case_print("%d", l->n - count - 1);
 }

@@ -109,6 +109,43 @@ bool number(const char *word, unsigned int *value)
 	return true;
 }
 
+const struct tunable tunables[NR_TUNABLES] = {
+	{ "merge_deadline_us", 0, 100000, true },
+	{ "max_inflight", 1, 65536, true },
+	{ "rr_min_io", 1, 1000000, false },
+	{ "rr_min_io_bytes", 0, 1 << 30, false },
+	{ "no_path_timeout_secs", 0, 86400 * 365, false },
+};
+
+const struct tunable *find_tunable(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_TUNABLES; i++)
+		if (!strcasecmp(name, tunables[i].name))
+			return &tunables[i];
+	return NULL;
+}
+
+bool tunable_value(const struct tunable *t, const char *word, unsigned int *value)
+{
+	if (t->may_be_auto && !strcasecmp(word, "auto")) {
+		*value = AUTO;
+		return true;
+	}
+	return number(word, value) && *value >= t->min && *value <= t->max;
+}
+
+void add_tunable_value(struct line *l, const struct tunable *t)
+{
+	if (t->may_be_auto && percent(30))
+		add(l, TEXT, "auto");
+	else if (percent(10))
+		add_number(l, NUMBER, percent(50) ? t->min : t->max);
+	else
+		add_number(l, NUMBER, t->min + below(t->max - t->min + 1));
+}
+
 /* Index of a device, -1: certainly no path of ours, -2: who knows. */
 int find_device(const char *word)
 {

@@ -119,6 +119,21 @@ bool number(const char *word, unsigned int *value);
 /* Index of a device, -1: certainly no path of ours, -2: who knows. */
 int find_device(const char *word);
 
+/* A number in a table or a message, and its range. */
+struct tunable {
+	char *name;
+	unsigned int min, max;
+	bool may_be_auto;
+};
+
+#define NR_TUNABLES	5
+#define AUTO		0xffffffffu	/* the value "auto" */
+
+extern const struct tunable tunables[NR_TUNABLES];
+const struct tunable *find_tunable(const char *name);
+bool tunable_value(const struct tunable *t, const char *word, unsigned int *value);
+void add_tunable_value(struct line *l, const struct tunable *t);
+
 enum verdict { REFUSE, ACCEPT, EITHER };
 bool plausible(int err);
 const char *verdict_name(enum verdict what);

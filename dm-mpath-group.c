@@ -19,6 +19,7 @@
  */
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-trace.h"
 #include "dm-path-selector.h"
 
 static void send_event_locked(struct mprr_map *map) __must_hold(&map->lock)
@@ -62,6 +63,7 @@ static struct mprr_group *choose_group_locked(struct mprr_map *map)
 {
 	struct mprr_group *next = map->next_group;
 	struct mprr_group *group;
+	unsigned int nr;
 
 	lockdep_assert_held(&map->lock);
 	group = map->current_group;
@@ -83,6 +85,11 @@ static struct mprr_group *choose_group_locked(struct mprr_map *map)
 			set_bit(MPRR_PG_INIT_DELAY_RETRY, &map->flags);
 	}
 	set_group_locked(map, group);
+	nr = group ? group->nr : 0;
+	if (nr != map->chosen_nr) {
+		trace_mprr_group_switched(map, map->chosen_nr, nr);
+		map->chosen_nr = nr;
+	}
 	return group;
 }
 
@@ -214,6 +221,8 @@ void mprr_path_fail(struct mprr_path *path)
 		changed = true;
 		set_active_locked(path, false);
 		path->fail_count++;
+		path->changed_s = ktime_get_boottime_seconds();
+		trace_mprr_path_failed(path);
 		DMWARN_LIMIT("%s: failing path %s, %u valid paths left",
 			     mprr_map_name(map), path->dev->name, map->nr_valid_paths);
 		dm_path_uevent(DM_UEVENT_PATH_FAILED, map->ti, path->dev->name,
@@ -244,6 +253,8 @@ void mprr_path_reinstate(struct mprr_path *path)
 	if (!path->active) {
 		changed = true;
 		set_active_locked(path, true);
+		path->changed_s = ktime_get_boottime_seconds();
+		trace_mprr_path_reinstated(path);
 		DMWARN_LIMIT("%s: reinstating path %s, %u valid paths",
 			     mprr_map_name(map), path->dev->name, map->nr_valid_paths);
 		dm_path_uevent(DM_UEVENT_PATH_REINSTATED, map->ti, path->dev->name,

@@ -7,6 +7,7 @@
  *	queue_if_no_path | fail_if_no_path
  *	disable_group N | enable_group N | switch_group N
  *	fail_path DEVICE | reinstate_path DEVICE
+ *	TUNABLE VALUE | tunables | stats | histogram
  *
  * Keywords are not case-sensitive.  One message runs at a time, and none while
  * the map is suspended.  A message that is wrong changes nothing, is refused
@@ -17,6 +18,7 @@
 #include <linux/string.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-stats.h"
 #include "dm-mpath-tunables.h"
 #include "dm-rq-auto.h"
 
@@ -133,7 +135,13 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 
 	/* Questions change nothing: they are answered at any time. */
 	if (argc == 1 && !strcasecmp(argv[0], "stats")) {
-		mprr_auto_stats(&map->gate, result, maxlen);
+		unsigned int sz = mprr_auto_stats(&map->gate, result, maxlen);
+
+		mprr_stats_emit(map, result + sz, maxlen - sz);
+		return 1;
+	}
+	if (argc == 1 && !strcasecmp(argv[0], "histogram")) {
+		mprr_stats_emit_histograms(map, result, maxlen);
 		return 1;
 	}
 	if (argc == 1 && !strcasecmp(argv[0], "tunables")) {

@@ -24,6 +24,8 @@
 #include <linux/slab.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-stats.h"
+#include "dm-mpath-trace.h"
 #include "dm-path-selector.h"
 #include "dm-rq-bundle.h"
 #include "dm-rq-merge.h"
@@ -48,6 +50,8 @@ static void start_io(struct mprr_io *io, struct mprr_path *path, struct request 
 	io->path = path;
 	io->rq = rq;
 	io->nr_bytes = blk_rq_bytes(rq);
+	trace_mprr_path_chosen(path, rq);
+	mprr_stats_start(io);
 	mprr_inflight_start(path);
 	if (ps->start_io)
 		ps->start_io(path, io->nr_bytes);
@@ -79,6 +83,7 @@ static struct request *alloc_clone(struct mprr_path *path, struct request *rq)
 			return clone;
 	}
 
+	mprr_stats_busy(path);
 	if (clone && blk_queue_dying(q))
 		mprr_path_fail(path);
 	else
@@ -162,6 +167,7 @@ static void mprr_release_clone_rq(struct request *clone, union map_info *info)
 		/* The path did not take the clone. */
 		mprr_unbundle(io, io->rq);
 		io->start_ns = 0;	/* no sample: it was not served */
+		mprr_stats_refused(io, clone);
 		end_io(io);
 		mprr_inflight_refused(io->path);
 		if (ps->pass)
@@ -249,6 +255,7 @@ static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 	struct mprr_io *io = get_io(info);
 	int r = DM_ENDIO_DONE;
 
+	mprr_stats_end(io, clone, status);
 	if (unlikely(status)) {
 		mprr_unbundle(io, io->rq);
 		io->start_ns = 0;	/* no sample: it was not served */

@@ -55,8 +55,10 @@
 
 struct mprr_bundle;
 struct mprr_group;
+struct mprr_latency;
 struct mprr_map;
 struct mprr_selector_type;
+struct mprr_stats_cpu;
 struct scsi_device;
 
 /**
@@ -70,6 +72,9 @@ struct scsi_device;
  * @ps_load: the selector's own measure of load on this path
  * @active: may be chosen; written under &mprr_map.lock
  * @fail_count: failures since the table was loaded; under &mprr_map.lock
+ * @changed_s: when it failed or was reinstated last, or 0; under &mprr_map.lock
+ * @stats: counters of each CPU (dm-mpath-stats.c); constant
+ * @latency: histograms (dm-mpath-stats.c); constant
  * @pg_init_work: activates the path's hardware handler
  */
 struct mprr_path {
@@ -84,6 +89,10 @@ struct mprr_path {
 
 	bool active;
 	unsigned int fail_count;
+	time64_t changed_s;
+
+	struct mprr_stats_cpu __percpu *stats;
+	struct mprr_latency *latency;
 
 	struct delayed_work pg_init_work;
 };
@@ -165,6 +174,15 @@ enum mprr_gate_flag {
 #define MPRR_AUTO		UINT_MAX
 #define MPRR_UNSET		(UINT_MAX - 1)
 
+/* Why the gate opens. */
+enum mprr_gate_reason {
+	GATE_OPEN_LOW,			/* few enough clones were in flight */
+	GATE_OPEN_SETTLED,		/* the same, and no more bios joined */
+	GATE_OPEN_DEADLINE,		/* the time was over */
+	GATE_OPEN_CHANGE,		/* of paths or groups */
+	GATE_OPEN_SUSPEND,		/* or the end of the map */
+};
+
 /* What cap is being measured: the best one so far, a larger, a smaller one. */
 enum mprr_climb {
 	CLIMB_STAY,
@@ -181,6 +199,7 @@ enum mprr_climb {
  * @ends: where recent requests ended, by hash
  * @in_flight: clones of this map that paths have
  * @closed_at: how many those were when it closed
+ * @closed_ns: and when
  * @low_ns: since when few enough are in flight while it is closed, or 0
  * @expires_ns: when it opens at the latest, or the timer looks again
  * @settle_merges: merges of the map when it looked last
@@ -226,6 +245,7 @@ struct mprr_gate {
 
 	atomic_t in_flight ____cacheline_aligned_in_smp;
 	int closed_at;
+	u64 closed_ns;
 	u64 low_ns;
 	u64 expires_ns;
 	unsigned long settle_merges;
@@ -288,6 +308,7 @@ struct mprr_gate {
  * @tunables_entry: in the list of all maps (dm-mpath-tunables.c)
  * @lock: see docs/design.md; irqsave, taken from any context
  * @next_group: preferred at the next choice, or NULL; under @lock
+ * @chosen_nr: number of the group chosen last, 0 for none; under @lock
  * @nr_valid_paths: active paths in all groups; read locklessly
  * @pg_init_in_progress: activations queued or running; written under @lock
  * @pg_init_count: activations of the current group so far; under @lock
@@ -320,6 +341,7 @@ struct mprr_map {
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	struct mprr_group *next_group;
+	unsigned int chosen_nr;
 	unsigned int nr_valid_paths;
 	unsigned int pg_init_in_progress;
 	unsigned int pg_init_count;
@@ -338,6 +360,7 @@ struct mprr_map {
  * @rq: the request
  * @nr_bytes: its size
  * @start_ns: when it went to the path, 0 if it is not timed
+ * @sample_ns: the same, for the latency histograms
  * @bundle: the bio that stands for its bios, or NULL (dm-rq-bundle.c)
  * @single: its first bio when its bios must be sent one by one, or NULL
  *	(dm-rq-single.c); it outlives the requeue in between
@@ -349,6 +372,7 @@ struct mprr_io {
 	struct request *rq;
 	size_t nr_bytes;
 	u64 start_ns;
+	u64 sample_ns;
 	struct mprr_bundle *bundle;
 
 	const struct bio *single;
@@ -376,6 +400,17 @@ static inline struct request_queue *mprr_path_queue(const struct mprr_path *path
 static inline const char *mprr_map_name(const struct mprr_map *map)
 {
 	return dm_table_device_name(map->ti->table);
+}
+
+/**
+ * mprr_map_devt - the device number of a map
+ * @map: the map
+ *
+ * Return: its number.
+ */
+static inline dev_t mprr_map_devt(const struct mprr_map *map)
+{
+	return disk_devt(dm_disk(dm_table_get_md(map->ti->table)));
 }
 
 /**

@@ -20,6 +20,7 @@
 #include <scsi/scsi_device.h>
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-stats.h"
 #include "dm-mpath-tunables.h"
 #include "dm-path-selector.h"
 #include "dm-rq-merge.h"
@@ -219,6 +220,7 @@ static void destroy_path(struct mprr_path *path)
 	if (path->dev)
 		dm_put_device(path->group->map->ti, path->dev);
 	WARN_ON_ONCE(atomic_read(&path->in_flight) || atomic_read(&path->ps_load));
+	mprr_stats_exit(path);
 	kfree(path);
 }
 
@@ -278,6 +280,8 @@ static int parse_path(struct parse *p, struct mprr_group *group, unsigned int in
 	path->index = index;
 	INIT_DELAYED_WORK(&path->pg_init_work, mprr_pg_init_work);
 	group->paths[index] = path;
+	if (mprr_stats_init(path))
+		return refuse(p, -ENOMEM, name, "no memory for a path's statistics");
 
 	r = dm_get_device(map->ti, name, dm_table_get_mode(map->ti->table), &path->dev);
 	if (r)

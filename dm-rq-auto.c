@@ -29,6 +29,7 @@
 #include <linux/hash.h>
 #include <linux/slab.h>
 
+#include "dm-mpath-trace.h"
 #include "dm-rq-auto.h"
 #include "dm-rq-merge.h"
 
@@ -219,6 +220,7 @@ static void end_holding(struct mprr_gate *gate)
 
 	clear_bit(GATE_HOLDING, &gate->flags);
 	gate->could = 0;
+	trace_mprr_trial_ended(gate);
 	if (gate->proven) {
 		gate->pause_fails = 0;
 		return;
@@ -286,6 +288,7 @@ static void begin_holding(struct mprr_gate *gate, u64 now)
 	climb_start(gate, CAP_START, now);
 	gate->nr_trials++;
 	set_bit(GATE_HOLDING, &gate->flags);
+	trace_mprr_trial_began(gate);
 }
 
 /**
@@ -418,8 +421,9 @@ u64 mprr_auto_hold_ns(const struct mprr_gate *gate)
  * @maxlen: room there
  *
  * Context: any; the numbers are those of slightly different moments.
+ * Return: characters written.
  */
-void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int maxlen)
+unsigned int mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 
@@ -431,6 +435,7 @@ void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int ma
 	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256,
 	       div_u64(gate->took_ns, NSEC_PER_USEC));
 	DMEMIT(" best_cap %u best_rate %llu", gate->climb_cap, gate->climb_rate);
+	return sz;
 }
 
 /**

@@ -15,7 +15,7 @@ void mprr_auto_lag(struct mprr_gate *gate, u64 lag_ns);
 void mprr_auto_stalled(struct mprr_gate *gate);
 u64 mprr_auto_lazy_ns(const struct mprr_gate *gate);
 u64 mprr_auto_hold_ns(const struct mprr_gate *gate);
-void mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int maxlen);
+unsigned int mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigned int maxlen);
 int mprr_auto_init(struct mprr_gate *gate);
 void mprr_auto_exit(struct mprr_gate *gate);
 

@@ -64,6 +64,7 @@
 #include <linux/sched.h>
 #include <scsi/scsi_device.h>
 
+#include "dm-mpath-trace.h"
 #include "dm-path-selector.h"
 #include "dm-rq-auto.h"
 #include "dm-rq-merge.h"
@@ -262,10 +263,17 @@ static void gate_rerun(struct rcu_head *rcu)
 		rerun_soon(gate);
 }
 
-static void gate_open(struct mprr_gate *gate)
+static u64 held_ns(const struct mprr_gate *gate)
+{
+	return max_t(s64, ktime_get_ns() - READ_ONCE(gate->closed_ns), 0);
+}
+
+static void gate_open(struct mprr_gate *gate, enum mprr_gate_reason reason)
 {
 	if (!test_and_clear_bit(GATE_CLOSED, &gate->flags))
 		return;
+	if (trace_mprr_gate_opened_enabled())
+		trace_mprr_gate_opened(gate, reason, held_ns(gate));
 	WRITE_ONCE(gate->low_ns, 0);
 	blk_mq_start_stopped_hw_queues(gate->queue, true);
 
@@ -359,7 +367,7 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 
 	if (settle_ends && now < settle_ends) {
 		if (!settle_goes_on(gate, now, settle_ends))
-			gate_open(gate);
+			gate_open(gate, GATE_OPEN_SETTLED);
 		return HRTIMER_NORESTART;
 	}
 
@@ -369,7 +377,7 @@ static enum hrtimer_restart gate_timer(struct hrtimer *timer)
 		mprr_auto_lag(gate, now - low_ns);
 	else if (!low_ns && atomic_read(&gate->in_flight) >= READ_ONCE(gate->closed_at))
 		mprr_auto_stalled(gate);
-	gate_open(gate);
+	gate_open(gate, GATE_OPEN_DEADLINE);
 	return HRTIMER_NORESTART;
 }
 
@@ -384,7 +392,7 @@ static void gate_work(struct kthread_work *work)
 			return;
 	}
 	WRITE_ONCE(gate->low_ns, 0);
-	gate_open(gate);
+	gate_open(gate, GATE_OPEN_LOW);
 }
 
 /**
@@ -438,7 +446,12 @@ static unsigned int gate_cap(struct mprr_gate *gate, const struct mprr_path *pat
 
 static void gate_close(struct mprr_gate *gate)
 {
-	WRITE_ONCE(gate->closed_at, atomic_read(&gate->in_flight));
+	unsigned int in_flight = atomic_read(&gate->in_flight);
+	u64 now = ktime_get_ns();
+
+	WRITE_ONCE(gate->closed_at, in_flight);
+	if (!test_bit(GATE_CLOSED, &gate->flags))
+		WRITE_ONCE(gate->closed_ns, now);
 	WRITE_ONCE(gate->low_ns, 0);
 	WRITE_ONCE(gate->settle_ends_ns, 0);
 	blk_mq_stop_hw_queues(gate->queue);
@@ -447,12 +460,14 @@ static void gate_close(struct mprr_gate *gate)
 	 * mprr_gate_suspend().  When it is closed already, a request was on its way
 	 * meanwhile.
 	 */
-	if (!test_and_set_bit(GATE_CLOSED, &gate->flags))
+	if (!test_and_set_bit(GATE_CLOSED, &gate->flags)) {
 		gate->nr_closed++;
-	open_within(gate, ktime_get_ns(), mprr_auto_hold_ns(gate));
+		trace_mprr_gate_closed(gate, in_flight);
+	}
+	open_within(gate, now, mprr_auto_hold_ns(gate));
 
 	if (test_bit(GATE_SUSPENDED, &gate->flags))
-		gate_open(gate);
+		gate_open(gate, GATE_OPEN_SUSPEND);
 	else if (atomic_read(&gate->in_flight) <= low_water(gate))
 		gate_low(gate);
 }
@@ -482,10 +497,10 @@ unsigned int mprr_gate_start(struct mprr_map *map, struct mprr_io *io, struct re
 	gate->nr_requests++;
 	gate->nr_bios += nr_bios;
 	io->start_ns = 0;
-	if (READ_ONCE(gate->hold_us))
-		hold = mprr_auto_judge(gate, io, rq, nr_bios);
 	if (unlikely(!gate->queue))
 		WRITE_ONCE(gate->queue, rq->q);
+	if (READ_ONCE(gate->hold_us))
+		hold = mprr_auto_judge(gate, io, rq, nr_bios);
 	if (atomic_inc_return(&gate->in_flight) >= gate_cap(gate, io->path) && hold)
 		gate_close(gate);
 	return nr_bios;
@@ -537,7 +552,7 @@ bool mprr_gate_busy(struct mprr_map *map)
  */
 void mprr_gate_kick(struct mprr_map *map)
 {
-	gate_open(&map->gate);
+	gate_open(&map->gate, GATE_OPEN_CHANGE);
 }
 
 /**
@@ -552,7 +567,7 @@ void mprr_gate_suspend(struct mprr_map *map)
 
 	/* Pairs with the barrier in gate_close(). */
 	smp_mb__after_atomic();
-	gate_open(&map->gate);
+	gate_open(&map->gate, GATE_OPEN_SUSPEND);
 }
 
 /**

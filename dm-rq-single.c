@@ -16,6 +16,7 @@
  */
 
 #include "dm-mpath-rr.h"
+#include "dm-mpath-stats.h"
 #include "dm-rq-bundle.h"
 #include "dm-rq-single.h"
 
@@ -66,8 +67,10 @@ static blk_status_t send_bio(struct mprr_map *map, struct bio *bio)
 
 		clone = mprr_bundle_clone_bio(path->dev->bdev, bio);
 		clone->bi_opf |= REQ_NOMERGE | REQ_FAILFAST_TRANSPORT;
+		mprr_stats_bio_start(path, clone);
 		submit_bio_wait(clone);
 		status = clone->bi_status;
+		mprr_stats_bio_end(path, clone, bio->bi_iter.bi_size);
 		bio_put(clone);
 
 		switch (status) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The heat map of scripts/sweep, which puts the data in front of this file:
 # $cells (column, row, percent of the column's best, text, 1 if it is the best), $names (row, name),
-# $sizes (column, KiB), columns, rows, pattern, what, passes
+# $sizes (column, KiB), columns, rows, pattern, what, passes, auto_text (what stands in its row if it has no cells)
 # Noise of a percent must not look like a difference: the scale ends at 90 % or below.
 stats $cells using 3 nooutput
 low = floor(STATS_min / 10) * 10
@@ -20,6 +20,7 @@ set label 1 "rr_min_io by block size: ".pattern.", MB/s" at screen 0.02, screen 
 set label 2 what at screen 0.02, screen 1 - 52 / height left font ",9" textcolor rgb "#505050"
 set label 3 sprintf("Median of %d. The colour compares within a column; the best fixed value of each column is framed; auto: its share of that best.", passes) \
 	at screen 0.02, screen 22 / height left font ",9" textcolor rgb "#505050"
+set label 4 auto_text at first (columns + 1) / 2.0, first -0.3 center textcolor rgb "#505050"
 unset key
 set border 0
 set tics scale 0

@@ -129,6 +129,30 @@ need_space()
 	[ "$free" -ge "$2" ] || die "$1 has $free MB free, this needs $2 MB"
 }
 
+# --- options ---
+
+number() { [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] || die "$1: not a number from 1 to 99999: '$2'"; }
+
+# member WORD LIST...: is the word one of the list?
+member() { local word=$1 w; shift; for w; do [ "$w" != "$word" ] || return 0; done; return 1; }
+
+# words A,B,C: how many there are
+words() { wc -w <<<"${1//,/ }"; }
+
+# --- pictures ---
+
+# plot FILE: gnuplot's commands on stdin become a picture. The guest root's gnuplot does where the
+# host has none; without any there is no picture, and that is said.
+plot()
+{
+	local gnuplot=(chroot "$mprr_lab/root/trixie" /usr/bin/env LC_ALL=C.UTF-8 HOME=/tmp gnuplot)
+	! command -v gnuplot >/dev/null || gnuplot=(gnuplot)
+	[ ${#gnuplot[@]} = 1 ] || [ -d "$mprr_lab/root/trixie" ] || { note "no gnuplot: no picture ${1##*/}"; return 0; }
+	"${gnuplot[@]}" - >"$1" 2>"${1%/*}/gnuplot.log" ||
+		{ cat "${1%/*}/gnuplot.log" >&2; die "gnuplot could not make the picture"; }
+	note "picture ${1#"$PWD"/}"
+}
+
 # --- the table of kernels ---
 
 # Its rows without comments: kernel root suite, and "debug" where there is a debug kernel, too

@@ -32,6 +32,7 @@
  * steps nor runs while the machine sleeps.  Called from any context.
  */
 
+#include <linux/bits.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -40,10 +41,10 @@
 #include "dm-path-selector.h"
 
 #define HST_SHIFT		10
-#define HST_ONE			(1U << HST_SHIFT)
+#define HST_ONE			BIT(HST_SHIFT)
 #define HST_BASE_WEIGHT		972	/* 0.95: the last 20 requests or so */
 /* Keeps average * (requests in flight + 1) within 64 bits for 4 million of those. */
-#define HST_MAX_NS		(1ULL << 32)
+#define HST_MAX_NS		BIT_ULL(32)
 
 #define HST_STALE_TIMES		64
 #define HST_STALE_MIN_NS	(100 * NSEC_PER_MSEC)
@@ -163,12 +164,15 @@ static void hst_destroy(struct mprr_group *group)
 static int hst_add_path(struct mprr_path *path, char **argv, const char **error,
 			unsigned int *bad)
 {
+	struct hst_path *hst;
+
 	/* The repeat count is read, and no more: each request goes where it is best. */
 	path->ps_words[0] = 1;
 
-	path->ps_data = kzalloc(sizeof(struct hst_path), GFP_KERNEL);
 	*error = "no memory for a path's history";
-	return path->ps_data ? 0 : -ENOMEM;
+	hst = kzalloc_obj(*hst);
+	path->ps_data = hst;
+	return hst ? 0 : -ENOMEM;
 }
 
 static void hst_remove_path(struct mprr_path *path)

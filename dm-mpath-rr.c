@@ -52,6 +52,7 @@ static void start_io(struct mprr_io *io, struct mprr_path *path, struct request 
 	io->nr_bytes = blk_rq_bytes(rq);
 	trace_mprr_path_chosen(path, rq);
 	mprr_stats_start(io);
+	io->sent_ns = ps->timed ? ktime_get_ns() : 0;
 	mprr_inflight_start(path);
 	if (ps->start_io)
 		ps->start_io(path, io->nr_bytes);
@@ -59,12 +60,19 @@ static void start_io(struct mprr_io *io, struct mprr_path *path, struct request 
 	mprr_bundle(io, rq, nr_bios);
 }
 
+/* It was not served: how long that took says nothing about the path. */
+static void drop_sample(struct mprr_io *io)
+{
+	io->start_ns = 0;
+	io->sent_ns = 0;
+}
+
 static void end_io(struct mprr_io *io)
 {
 	const struct mprr_selector_type *ps = io->path->group->ps_type;
 
 	if (ps->end_io)
-		ps->end_io(io->path, io->nr_bytes);
+		ps->end_io(io->path, io->nr_bytes, io->sent_ns);
 	mprr_inflight_end(io->path);
 	mprr_gate_end(io->path->group->map, io);
 }
@@ -166,7 +174,7 @@ static void mprr_release_clone_rq(struct request *clone, union map_info *info)
 
 		/* The path did not take the clone. */
 		mprr_unbundle(io, io->rq);
-		io->start_ns = 0;	/* no sample: it was not served */
+		drop_sample(io);
 		mprr_stats_refused(io, clone);
 		end_io(io);
 		mprr_inflight_refused(io->path);
@@ -258,7 +266,7 @@ static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 	mprr_stats_end(io, clone, status);
 	if (unlikely(status)) {
 		mprr_unbundle(io, io->rq);
-		io->start_ns = 0;	/* no sample: it was not served */
+		drop_sample(io);
 		r = end_error(map, io->path, clone, status);
 		/* Not all of its bios need share this verdict. */
 		if (r == DM_ENDIO_DONE && READ_ONCE(map->nr_valid_paths) &&

@@ -70,6 +70,7 @@ struct scsi_device;
  * @ps_words: the selector's per-path numbers, in table order; constant
  * @in_flight: clones handed to the path and not completed or handed back
  * @ps_load: the selector's own measure of load on this path
+ * @ps_data: the selector's own, NULL for most; constant after init
  * @active: may be chosen; written under &mprr_map.lock
  * @fail_count: failures since the table was loaded; under &mprr_map.lock
  * @changed_s: when it failed or was reinstated last, or 0; under &mprr_map.lock
@@ -86,6 +87,7 @@ struct mprr_path {
 
 	atomic_t in_flight;
 	atomic_t ps_load;
+	void *ps_data;
 
 	bool active;
 	unsigned int fail_count;
@@ -104,6 +106,7 @@ struct mprr_path {
  * @nr_paths: length of @paths; constant after init
  * @paths: the paths in table order; constant after init
  * @ps_type: operations of the selector; constant
+ * @ps_data: the selector's own, NULL for most; constant after init
  * @ps_state: the turn: path chosen last and the rest of its run (dm-path-selector.c)
  * @active: bit per path, set while the path is active; written under
  *	&mprr_map.lock, read locklessly by the selectors
@@ -119,6 +122,7 @@ struct mprr_group {
 	unsigned int nr_paths;
 	struct mprr_path **paths;
 	const struct mprr_selector_type *ps_type;
+	void *ps_data;
 	atomic64_t ps_state;
 
 	unsigned long *active;
@@ -361,6 +365,7 @@ struct mprr_map {
  * @nr_bytes: its size
  * @start_ns: when it went to the path, 0 if it is not timed
  * @sample_ns: the same, for the latency histograms
+ * @sent_ns: the same for the selector, 0 if it does not ask
  * @bundle: the bio that stands for its bios, or NULL (dm-rq-bundle.c)
  * @single: its first bio when its bios must be sent one by one, or NULL
  *	(dm-rq-single.c); it outlives the requeue in between
@@ -373,6 +378,7 @@ struct mprr_io {
 	size_t nr_bytes;
 	u64 start_ns;
 	u64 sample_ns;
+	u64 sent_ns;
 	struct mprr_bundle *bundle;
 
 	const struct bio *single;

@@ -115,14 +115,24 @@ static char path_state(const struct mprr_path *path)
 	return path->active ? 'A' : 'F';
 }
 
+/* The number of the selector's words for the group, and the words. */
+static unsigned int emit_group_words(const struct mprr_group *group, char *result,
+				     unsigned int maxlen)
+{
+	if (group->ps_type->emit_group)
+		return group->ps_type->emit_group(group, result, maxlen);
+	return scnprintf(result, maxlen, "0 ");
+}
+
 static unsigned int emit_info_group(const struct mprr_group *group, char *result,
 				    unsigned int maxlen)
 {
 	unsigned int i, sz = 0;
 
-	/* State, no selector words, then the paths. */
-	DMEMIT("%c 0 %u %u ", group_state(group), group->nr_paths,
-	       group->ps_type->info_args);
+	/* State, selector words, then the paths. */
+	DMEMIT("%c ", group_state(group));
+	sz += emit_group_words(group, result + sz, maxlen - sz);
+	DMEMIT("%u %u ", group->nr_paths, group->ps_type->info_args);
 	for (i = 0; i < group->nr_paths; i++) {
 		const struct mprr_path *path = group->paths[i];
 
@@ -149,8 +159,9 @@ static unsigned int emit_table_group(const struct mprr_group *group, char *resul
 {
 	unsigned int i, sz = 0;
 
-	DMEMIT("%s 0 %u %u ", group->ps_type->name, group->nr_paths,
-	       group->ps_type->table_args);
+	DMEMIT("%s ", group->ps_type->name);
+	sz += emit_group_words(group, result + sz, maxlen - sz);
+	DMEMIT("%u %u ", group->nr_paths, group->ps_type->table_args);
 	for (i = 0; i < group->nr_paths; i++) {
 		DMEMIT("%s ", group->paths[i]->dev->name);
 		sz += group->ps_type->emit_path(group->paths[i], STATUSTYPE_TABLE,

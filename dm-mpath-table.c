@@ -215,6 +215,8 @@ static struct scsi_device *get_scsi_device(const struct dm_dev *dev)
 
 static void destroy_path(struct mprr_path *path)
 {
+	if (path->group->ps_type->remove_path)
+		path->group->ps_type->remove_path(path);
 	if (path->sdev)
 		put_device(&path->sdev->sdev_gendev);
 	if (path->dev)
@@ -231,6 +233,8 @@ static void destroy_group(struct mprr_group *group)
 	for (i = 0; group->paths && i < group->nr_paths; i++)
 		if (group->paths[i])
 			destroy_path(group->paths[i]);
+	if (group->ps_type && group->ps_type->destroy)
+		group->ps_type->destroy(group);
 	kvfree(group->paths);
 	bitmap_free(group->active);
 	bitmap_free(group->open);
@@ -320,8 +324,8 @@ static int alloc_paths(struct parse *p, struct mprr_group *group, unsigned int n
 
 static int parse_selector(struct parse *p, struct mprr_group *group)
 {
-	const char *name;
-	unsigned int nr;
+	const char *name, *what = NULL;
+	unsigned int nr, bad = 0;
 	int r;
 
 	if (p->words.argc < 2)
@@ -335,10 +339,16 @@ static int parse_selector(struct parse *p, struct mprr_group *group)
 	r = read_word_count(p, MPRR_MAX_WORDS,
 			    "number of path selector words must be 0..1024 and not exceed the line",
 			    &nr);
-	/* No selector so far takes words of its own: like in-kernel, unused. */
-	if (!r)
-		dm_consume_args(&p->words, nr);
-	return r;
+	if (r)
+		return r;
+	if (group->ps_type->create) {
+		r = group->ps_type->create(group, nr, p->words.argv, &what, &bad);
+		if (r)
+			return refuse(p, r, next_word(p, bad), what);
+	}
+	/* Where the selector takes none they are ignored, like in-kernel. */
+	dm_consume_args(&p->words, nr);
+	return 0;
 }
 
 static int parse_group(struct parse *p, unsigned int index)

@@ -53,6 +53,46 @@ static unsigned int next_index(const struct mprr_group *group, unsigned int inde
 	return index + 1 < group->nr_paths ? index + 1 : 0;
 }
 
+static bool usable(const struct mprr_group *group, unsigned int index)
+{
+	return test_bit(index, group->active) && test_bit(index, group->open);
+}
+
+/* What are the runs of this map counted in: 0 for requests, TURN_SECTORS for bytes. */
+static u64 run_unit(const struct mprr_group *group)
+{
+	return READ_ONCE(group->map->rr_min_io_bytes) ? TURN_SECTORS : 0;
+}
+
+/* How long is a run on this path, in that unit? */
+static unsigned int run_length(const struct mprr_path *path, u64 unit)
+{
+	const struct mprr_map *map = path->group->map;
+	unsigned int run;
+
+	if (unit) {
+		run = DIV_ROUND_UP(READ_ONCE(map->rr_min_io_bytes), SECTOR_SIZE);
+	} else {
+		run = READ_ONCE(map->rr_min_io);
+		if (run == MPRR_UNSET)
+			run = READ_ONCE(path->ps_words[0]);
+	}
+	/* A repeat count of 0 is legal and means 1; bytes may be 0 by now. */
+	return max(run, 1U);
+}
+
+/* What a request takes of a run.  Without data it is a request all the same. */
+static unsigned int run_cost(u64 unit, size_t nr_bytes)
+{
+	return unit ? max_t(size_t, nr_bytes >> SECTOR_SHIFT, 1) : 1;
+}
+
+/* What is left of the run; nothing if runs are counted otherwise by now. */
+static unsigned int run_left(u64 turn, u64 unit)
+{
+	return (turn & TURN_SECTORS) == unit ? turn_left(turn) : 0;
+}
+
 /**
  * mprr_selector_init - let the first choice begin at the first path
  * @group: the group, with all its paths added
@@ -92,9 +132,9 @@ unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int
  * @error: set to the text of the fault
  * @bad: set to the index of the wrong word
  *
- * Context: constructor, &mprr_group.ps_type is set.
- * Return: 0, or -EINVAL when there are too many words, one is not an unsigned
- * decimal number, or the selector does not take it.
+ * Context: constructor, &mprr_group.ps_type is set; may sleep.
+ * Return: 0, -ENOMEM, or -EINVAL when there are too few or too many words, one is
+ * not an unsigned decimal number, or the selector does not take it.
  */
 int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **argv,
 			   const char **error, unsigned int *bad)
@@ -102,16 +142,16 @@ int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **arg
 	const struct mprr_selector_type *type = path->group->ps_type;
 	unsigned int i;
 
-	if (argc > type->max_words) {
-		*error = type->too_many;
-		*bad = type->max_words;
+	if (argc < type->min_words || argc > type->max_words) {
+		*error = type->wrong_count;
+		*bad = min(argc, type->max_words);
 		return -EINVAL;
 	}
 	for (i = 0; i < ARRAY_SIZE(path->ps_words); i++)
 		path->ps_words[i] = 1;
-	if (argc)
+	if (argc && !type->text_words)
 		set_bit(MPRR_REPEAT_COUNTS, &path->group->map->flags);
-	for (i = 0; i < argc; i++) {
+	for (i = 0; i < argc && !type->text_words; i++) {
 		if (mprr_read_uint(argv[i], &path->ps_words[i])) {
 			*error = i ? "relative throughput must be a number 0..100" :
 				     "repeat count must be an unsigned number";
@@ -119,7 +159,44 @@ int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **arg
 			return -EINVAL;
 		}
 	}
-	return type->check_path ? type->check_path(path, error, bad) : 0;
+	return type->add_path ? type->add_path(path, argv, error, bad) : 0;
+}
+
+/**
+ * mprr_selector_pass - end the run of a path that did not take a request
+ * @path: the path; nothing happens if another one has the turn
+ *
+ * Context: any, no lock needed.
+ */
+void mprr_selector_pass(struct mprr_path *path)
+{
+	struct mprr_group *group = path->group;
+	s64 turn = atomic64_read(&group->ps_state);
+
+	while (turn_index(turn) == path->index && turn_left(turn) &&
+	       !atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(path->index, 0)))
+		;
+}
+
+/**
+ * mprr_selector_give_back - the path just chosen is not used: one more in its run
+ * @path: the path
+ *
+ * Context: any, no lock needed.
+ */
+void mprr_selector_give_back(struct mprr_path *path)
+{
+	struct mprr_group *group = path->group;
+	s64 turn = atomic64_read(&group->ps_state);
+	u64 unit;
+
+	/* What selecting for no data has cost, in either unit: 1. */
+	do {
+		unit = turn & TURN_SECTORS;
+		if (turn_index(turn) != path->index || turn_left(turn) >= run_length(path, unit))
+			return;
+	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
+				       unit | make_turn(path->index, turn_left(turn) + 1)));
 }
 
 /**
@@ -128,7 +205,7 @@ int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **arg
  * @nr_bytes: unused
  *
  * The operation another of selectors that choose by load: the path that did
- * not take the request may still look like the best one.
+ * not take the request may still look like the best one.  Its run ends.
  *
  * Context: any, no lock needed.
  * Return: the path, @path itself if it is the only one, NULL if none is usable.
@@ -138,7 +215,31 @@ struct mprr_path *mprr_selector_next(struct mprr_path *path, size_t nr_bytes)
 	struct mprr_group *group = path->group;
 	unsigned int i = mprr_group_next_usable(group, next_index(group, path->index));
 
+	mprr_selector_pass(path);
 	return i < group->nr_paths ? group->paths[i] : NULL;
+}
+
+/**
+ * mprr_selector_turn - the usable path that follows the one chosen last
+ * @group: the group
+ *
+ * For a selector that has no better reason to choose.
+ *
+ * Context: any, no lock needed.
+ * Return: the path, or NULL when none is usable.
+ */
+struct mprr_path *mprr_selector_turn(struct mprr_group *group)
+{
+	s64 turn = atomic64_read(&group->ps_state);
+	unsigned int i;
+
+	do {
+		i = mprr_group_next_usable(group, next_index(group, turn_index(turn)));
+		if (i >= group->nr_paths)
+			return NULL;
+	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(i, 0)));
+
+	return group->paths[i];
 }
 
 /* How many candidates a load-aware selector compares; bounds its cost. */
@@ -150,9 +251,10 @@ struct mprr_path *mprr_selector_next(struct mprr_path *path, size_t nr_bytes)
  * @nr_bytes: size of the request to place
  * @less: true if @a is a better choice than @b for @nr_bytes
  *
- * Compares up to eight usable paths, from the one after the last choice on:
- * with eight paths or fewer the result is exact and ties go round; with more,
- * the best of eight that move with each request.
+ * The path chosen last has a run of as many requests as its repeat count says,
+ * unless it fails or fills up before.  Then compares up to eight usable paths,
+ * from the one after the last choice on: with eight paths or fewer the result is
+ * exact and ties go round; with more, the best of eight that move with each run.
  *
  * Context: any, no lock needed.
  * Return: the path, or NULL when none is usable.
@@ -163,15 +265,32 @@ struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,
 						   size_t nr_bytes))
 {
 	unsigned int n = group->nr_paths;
-	unsigned int last = turn_index(atomic64_read(&group->ps_state));
-	unsigned int first = mprr_group_next_usable(group, next_index(group, last));
-	unsigned int i = first, tries;
+	u64 unit = run_unit(group);
+	unsigned int cost = run_cost(unit, nr_bytes);
+	s64 turn = atomic64_read(&group->ps_state);
+	unsigned int first, left, i, tries;
 	struct mprr_path *best;
 
+	do {
+		i = turn_index(turn);
+		left = run_left(turn, unit);
+		if (!left || !usable(group, i))
+			break;
+		left = min(left, run_length(group->paths[i], unit));
+		/* What an ioctl gave back is no run. */
+		if (left == 1 && run_length(group->paths[i], unit) == 1)
+			break;
+		if (atomic64_try_cmpxchg(&group->ps_state, &turn,
+					 unit | make_turn(i, left - min(left, cost))))
+			return group->paths[i];
+	} while (true);
+
+	first = mprr_group_next_usable(group, next_index(group, turn_index(turn)));
 	if (first >= n)
 		return NULL;
 
 	best = group->paths[first];
+	i = first;
 	for (tries = 1; tries < MPRR_LEAST_CANDIDATES; tries++) {
 		i = mprr_group_next_usable(group, next_index(group, i));
 		/* All are full by now, or the search came round. */
@@ -181,85 +300,43 @@ struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,
 			best = group->paths[i];
 	}
 
-	/* Concurrent searches may overwrite each other: it is only a hint. */
-	atomic64_set(&group->ps_state, make_turn(best->index, 0));
+	/*
+	 * Concurrent searches may overwrite each other: a run is then cut short, or a
+	 * request of it is not counted.
+	 */
+	left = run_length(best, unit);
+	atomic64_set(&group->ps_state, unit | make_turn(best->index, left - min(left, cost)));
 	return best;
-}
-
-static bool rr_usable(const struct mprr_group *group, unsigned int index)
-{
-	return test_bit(index, group->active) && test_bit(index, group->open);
-}
-
-/* How long is a run on this path, in the unit that @unit says? */
-static unsigned int rr_run(const struct mprr_path *path, u64 unit)
-{
-	const struct mprr_map *map = path->group->map;
-	unsigned int run;
-
-	if (unit)
-		return DIV_ROUND_UP(READ_ONCE(map->rr_min_io_bytes), SECTOR_SIZE);
-	run = READ_ONCE(map->rr_min_io);
-	if (run == MPRR_UNSET)
-		run = READ_ONCE(path->ps_words[0]);
-	/* A repeat count of 0 is legal and means 1. */
-	return max(run, 1U);
 }
 
 static struct mprr_path *rr_select(struct mprr_group *group, size_t nr_bytes)
 {
-	u64 unit = READ_ONCE(group->map->rr_min_io_bytes) ? TURN_SECTORS : 0;
-	/* Without data it is a request all the same. */
-	unsigned int cost = unit ? max_t(size_t, nr_bytes >> SECTOR_SHIFT, 1) : 1;
+	u64 unit = run_unit(group);
+	unsigned int cost = run_cost(unit, nr_bytes);
 	s64 turn = atomic64_read(&group->ps_state);
 	unsigned int index, left;
 
 	do {
 		index = turn_index(turn);
-		left = (turn & TURN_SECTORS) == unit ? turn_left(turn) : 0;
-		if (!left || !rr_usable(group, index)) {
+		left = run_left(turn, unit);
+		if (!left || !usable(group, index)) {
 			index = mprr_group_next_usable(group, next_index(group, index));
 			if (index >= group->nr_paths)
 				return NULL;
 			left = UINT_MAX;
 		}
 		/* A new run, or one that began when runs were longer. */
-		left = min(left, max(rr_run(group->paths[index], unit), 1U));
+		left = min(left, run_length(group->paths[index], unit));
 	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
 				       unit | make_turn(index, left - min(left, cost))));
 
 	return group->paths[index];
 }
 
-static void rr_pass(struct mprr_path *path)
-{
-	struct mprr_group *group = path->group;
-	s64 turn = atomic64_read(&group->ps_state);
-
-	while (turn_index(turn) == path->index && turn_left(turn) &&
-	       !atomic64_try_cmpxchg(&group->ps_state, &turn, make_turn(path->index, 0)))
-		;
-}
-
 static struct mprr_path *rr_another(struct mprr_path *path, size_t nr_bytes)
 {
-	rr_pass(path);
+	mprr_selector_pass(path);
 	return rr_select(path->group, nr_bytes);
-}
-
-static void rr_give_back(struct mprr_path *path)
-{
-	struct mprr_group *group = path->group;
-	s64 turn = atomic64_read(&group->ps_state);
-	u64 unit;
-
-	/* What selecting for no data has cost, in either unit: 1. */
-	do {
-		unit = turn & TURN_SECTORS;
-		if (turn_index(turn) != path->index || turn_left(turn) >= rr_run(path, unit))
-			return;
-	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
-				       unit | make_turn(path->index, turn_left(turn) + 1)));
 }
 
 static unsigned int rr_emit_path(const struct mprr_path *path, status_type_t type,
@@ -273,13 +350,13 @@ static unsigned int rr_emit_path(const struct mprr_path *path, status_type_t typ
 const struct mprr_selector_type mprr_round_robin = {
 	.name		= "round-robin",
 	.max_words	= 1,
-	.too_many	= "round-robin takes at most a repeat count per path",
+	.wrong_count	= "round-robin takes at most a repeat count per path",
 	.table_args	= 1,
 	.info_args	= 0,
 	.select		= rr_select,
 	.another	= rr_another,
-	.pass		= rr_pass,
-	.give_back	= rr_give_back,
+	.pass		= mprr_selector_pass,
+	.give_back	= mprr_selector_give_back,
 	.emit_path	= rr_emit_path,
 };
 
@@ -287,6 +364,8 @@ static const struct mprr_selector_type *const mprr_selectors[] = {
 	&mprr_round_robin,
 	&mprr_queue_length,
 	&mprr_service_time,
+	&mprr_historical_service_time,
+	&mprr_io_affinity,
 };
 
 /**

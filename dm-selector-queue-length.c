@@ -4,10 +4,10 @@
  *
  * DOC: queue-length
  *
- * It owns no state but where the last search ended: the number of requests in
- * flight on each path is what dm-rq-merge.c counts anyway.  The repeat count
- * of a path is parsed and echoed; it has no meaning where each request goes to
- * the least loaded path.  Called from any context, takes no lock.
+ * It owns no state but the turn: the number of requests in flight on each path
+ * is what dm-rq-merge.c counts anyway.  The path that is chosen gets as many
+ * consecutive requests as its repeat count says (mprr_selector_least()).  Called
+ * from any context, takes no lock.
  */
 
 #include <linux/kernel.h>
@@ -40,10 +40,12 @@ static unsigned int ql_emit_path(const struct mprr_path *path, status_type_t typ
 const struct mprr_selector_type mprr_queue_length = {
 	.name		= "queue-length",
 	.max_words	= 1,
-	.too_many	= "queue-length takes at most a repeat count per path",
+	.wrong_count	= "queue-length takes at most a repeat count per path",
 	.table_args	= 1,
 	.info_args	= 1,
 	.select		= ql_select,
 	.another	= mprr_selector_next,
+	.pass		= mprr_selector_pass,
+	.give_back	= mprr_selector_give_back,
 	.emit_path	= ql_emit_path,
 };

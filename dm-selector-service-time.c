@@ -7,8 +7,7 @@
  * The estimate is (bytes in flight + bytes of the request) / relative
  * throughput.  A relative throughput of 0 means "only if there is no other
  * path".  It owns &mprr_path.ps_load, the bytes in flight; ps_words holds the
- * repeat count (parsed and echoed only, as in queue-length) and the relative
- * throughput.  Called from any context, takes no lock.
+ * repeat count (honoured as in queue-length) and the relative throughput.  Called from any context, takes no lock.
  */
 
 #include <linux/kernel.h>
@@ -41,12 +40,13 @@ static void st_start_io(struct mprr_path *path, size_t nr_bytes)
 	atomic_add(nr_bytes, &path->ps_load);
 }
 
-static void st_end_io(struct mprr_path *path, size_t nr_bytes)
+static void st_end_io(struct mprr_path *path, size_t nr_bytes, u64 sent_ns)
 {
 	atomic_sub(nr_bytes, &path->ps_load);
 }
 
-static int st_check_path(const struct mprr_path *path, const char **error, unsigned int *bad)
+static int st_add_path(struct mprr_path *path, char **argv, const char **error,
+		       unsigned int *bad)
 {
 	if (path->ps_words[1] <= ST_MAX_THROUGHPUT)
 		return 0;
@@ -73,12 +73,14 @@ static unsigned int st_emit_path(const struct mprr_path *path, status_type_t typ
 const struct mprr_selector_type mprr_service_time = {
 	.name		= "service-time",
 	.max_words	= 2,
-	.too_many	= "service-time takes at most repeat count and relative throughput",
+	.wrong_count	= "service-time takes at most repeat count and relative throughput",
 	.table_args	= 2,
 	.info_args	= 2,
-	.check_path	= st_check_path,
+	.add_path	= st_add_path,
 	.select		= st_select,
 	.another	= mprr_selector_next,
+	.pass		= mprr_selector_pass,
+	.give_back	= mprr_selector_give_back,
 	.start_io	= st_start_io,
 	.end_io		= st_end_io,
 	.emit_path	= st_emit_path,

@@ -28,7 +28,7 @@ lines=0
 while IFS='|' read -r desc words echoed info; do
 	[[ $desc =~ ^[[:space:]]*(#|$) ]] && continue
 	# these words are this module's own
-	if in_kernel && [[ ${words,,} =~ merge_deadline_us|max_inflight|rr_min_io|no_path_timeout ]]; then continue; fi
+	if in_kernel && [[ ${words,,} =~ merge_deadline_us|max_inflight|rr_min_io|no_path_timeout|historical-service-time|io-affinity ]]; then continue; fi
 	fill "$desc"; desc=$FILLED
 	fill "$words"; words=$FILLED
 	fill "$echoed"; echoed=$FILLED

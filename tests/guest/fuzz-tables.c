@@ -107,7 +107,11 @@ static bool read_features(struct reader *r, char **echo)
 	return true;
 }
 
-static bool read_path(struct reader *r, unsigned int nr_words, bool service_time, char **echo,
+enum { RR, QL, ST, HST, IOA, NR_SELECTORS };
+static char *const selectors[] = { "round-robin", "queue-length", "service-time",
+				   "historical-service-time", "io-affinity" };
+
+static bool read_path(struct reader *r, unsigned int nr_words, int selector, char **echo,
 		      bool *sure)
 {
 	unsigned int value[2] = { 1, 1 }, i;
@@ -118,17 +122,41 @@ static bool read_path(struct reader *r, unsigned int nr_words, bool service_time
 		return false;
 	name = read_word(r);
 	dev = find_device(name);
-	if (dev == -1 || nr_words > 1 + (unsigned int)service_time)
+	if (dev == -1 || nr_words > 1 + (unsigned int)(selector == ST) ||
+	    nr_words < (unsigned int)(selector == IOA))
 		return false;
 	*sure &= dev >= 0;
+	if (selector == IOA) {	/* which processors are there, only the kernel knows */
+		*sure = false;
+		read_word(r);
+		return true;
+	}
 	for (i = 0; i < nr_words; i++)
 		if (!number(read_word(r), &value[i]))
 			return false;
 	if (value[1] > 100)
 		return false;
-	*echo += sprintf(*echo, "%s %u ", dev < 0 ? "?" : devs[dev], value[0]);
-	if (service_time)
+	*echo += sprintf(*echo, "%s %u ", dev < 0 ? "?" : devs[dev], selector == HST ? 0 : value[0]);
+	if (selector == ST)
 		*echo += sprintf(*echo, "%u ", value[1]);
+	return true;
+}
+
+/* The words of the group; only one selector has any. */
+static bool read_selector(struct reader *r, unsigned int nr, int selector, char **echo)
+{
+	unsigned int weight = 972, threshold = 0;
+
+	if (selector == HST) {
+		if (nr > 2 || (nr > 0 && (!number(r->argv[0], &weight) || weight > 1023)) ||
+		    (nr > 1 && !number(r->argv[1], &threshold)))
+			return false;
+		*echo += sprintf(*echo, "2 %u %u ", weight, threshold);
+	} else {
+		*echo += sprintf(*echo, "0 ");
+	}
+	r->argv += nr;
+	r->argc -= nr;
 	return true;
 }
 
@@ -136,23 +164,23 @@ static bool read_group(struct reader *r, char **echo, bool *sure)
 {
 	unsigned int nr_words, nr_paths, i;
 	const char *name;
-	bool st;
+	int s = 0;
 
 	if (r->argc < 2)
 		return false;
 	name = read_word(r);
-	st = !strcmp(name, "service-time");
-	if (!st && strcmp(name, "round-robin") && strcmp(name, "queue-length"))
+	while (s < NR_SELECTORS && strcmp(name, selectors[s]))
+		s++;
+	if (s == NR_SELECTORS)
 		return false;
-	if (!read_count(r, 1024, &nr_words))
+	*echo += sprintf(*echo, "%s ", name);
+	if (!read_count(r, 1024, &nr_words) || !read_selector(r, nr_words, s, echo))
 		return false;
-	r->argv += nr_words;
-	r->argc -= nr_words;
 	if (!read_number(r, 1, 1024, &nr_paths) || !read_number(r, 0, 1024, &nr_words))
 		return false;
-	*echo += sprintf(*echo, "%s 0 %u %u ", name, nr_paths, 1 + st);
+	*echo += sprintf(*echo, "%u %u ", nr_paths, 1 + (s == ST));
 	for (i = 0; i < nr_paths; i++)
-		if (!read_path(r, nr_words, st, echo, sure))
+		if (!read_path(r, nr_words, s, echo, sure))
 			return false;
 	return true;
 }
@@ -210,19 +238,26 @@ static void make_features(struct line *l)
 
 static void make_group(struct line *l, unsigned int nr_paths)
 {
-	static char *const names[] = { "round-robin", "queue-length", "service-time" };
-	unsigned int s = below(3), words = below(s == 2 ? 3 : 2), i, n;
+	unsigned int s = below(NR_SELECTORS), words = below(s == ST ? 3 : 2), i, n;
 
-	add(l, SELECTOR, names[s]);
-	n = percent(90) ? 0 : below(4);
+	if (s == IOA)
+		words = percent(90);
+	add(l, SELECTOR, selectors[s]);
+	n = s == HST ? below(3) : percent(90) ? 0 : below(4);
 	add_number(l, COUNT, n);
-	for (i = 0; i < n; i++)
-		add(l, TEXT, any_odd_word());
+	for (i = 0; i < n; i++) {
+		if (s == HST)
+			add_number(l, NUMBER, i ? rnd() : below(1024));
+		else
+			add(l, TEXT, any_odd_word());
+	}
 	add_number(l, COUNT, nr_paths);
 	add_number(l, COUNT, words);
 	for (i = 0; i < nr_paths; i++) {
 		add(l, DEVICE, any_device());
-		if (words)
+		if (words && s == IOA)
+			add(l, NUMBER, case_print("%x", 1 << i % 3));
+		else if (words)
 			add_number(l, NUMBER, percent(80) ? below(1001) : rnd());
 		if (words > 1)
 			add_number(l, NUMBER, below(101));

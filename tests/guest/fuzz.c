@@ -333,9 +333,14 @@ const char *info_parse(const char *line, struct info *info)
 		struct info_group *group = &info->group[g];
 
 		group->state = *p;
-		if (!strchr("ADE", *p) || strncmp(p + 1, " 0 ", 3))
+		if (!strchr("ADE", *p) || p[1] != ' ')
 			return "state of a group";
-		p += 4;
+		p += 2;
+		if (!next_number(&p, 2, &words))
+			return "number of a group's words";
+		while (words--)
+			if (!next_number(&p, UINT_MAX, &x))
+				return "word of a group";
 		if (!next_number(&p, MAX_PATHS, &group->nr_paths) || !next_number(&p, 4, &words))
 			return "paths of a group";
 		for (i = 0; i < group->nr_paths; i++) {

@@ -21,6 +21,7 @@
 #include "dm-mpath-rr.h"
 #include "dm-mpath-trace.h"
 #include "dm-path-selector.h"
+#include "dm-rr-auto.h"
 
 static void send_event_locked(struct mprr_map *map) __must_hold(&map->lock)
 {
@@ -232,9 +233,11 @@ void mprr_path_fail(struct mprr_path *path)
 	}
 	spin_unlock_irqrestore(&map->lock, flags);
 
+	if (!changed)
+		return;
+	mprr_rr_auto_kick(map);
 	/* Requests that waited for this path to have room may go elsewhere now. */
-	if (changed)
-		mprr_map_run_queue(map);
+	mprr_map_run_queue(map);
 }
 
 /**
@@ -266,7 +269,9 @@ void mprr_path_reinstate(struct mprr_path *path)
 	}
 	spin_unlock_irqrestore(&map->lock, flags);
 
+	if (!changed)
+		return;
+	mprr_rr_auto_kick(map);
 	/* Requests wait for any path, or for one that is not full. */
-	if (changed)
-		mprr_map_run_queue(map);
+	mprr_map_run_queue(map);
 }

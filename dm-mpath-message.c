@@ -21,6 +21,7 @@
 #include "dm-mpath-stats.h"
 #include "dm-mpath-tunables.h"
 #include "dm-rq-auto.h"
+#include "dm-rr-auto.h"
 
 static int refuse(const struct mprr_map *map, int error, unsigned int argc, char **argv,
 		  const char *why)
@@ -137,7 +138,8 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 	if (argc == 1 && !strcasecmp(argv[0], "stats")) {
 		unsigned int sz = mprr_auto_stats(&map->gate, result, maxlen);
 
-		mprr_stats_emit(map, result + sz, maxlen - sz);
+		sz += mprr_stats_emit(map, result + sz, maxlen - sz);
+		mprr_rr_auto_emit(map, result + sz, maxlen - sz);
 		return 1;
 	}
 	if (argc == 1 && !strcasecmp(argv[0], "histogram")) {

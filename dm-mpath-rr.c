@@ -30,6 +30,7 @@
 #include "dm-rq-bundle.h"
 #include "dm-rq-merge.h"
 #include "dm-rq-single.h"
+#include "dm-rr-auto.h"
 
 struct workqueue_struct *mprr_wq;
 
@@ -330,6 +331,7 @@ static void mprr_dtr(struct dm_target *ti)
 	mprr_pg_init_stop(map);
 	cancel_delayed_work_sync(&map->no_path_work);
 	flush_work(&map->event_work);
+	mprr_rr_auto_exit(map);
 	mprr_map_destroy(map);
 }
 

@@ -71,6 +71,9 @@ struct scsi_device;
  * @in_flight: clones handed to the path and not completed or handed back
  * @ps_load: the selector's own measure of load on this path
  * @ps_data: the selector's own, NULL for most; constant after init
+ * @took_ns: average time of a clone, 0 if none was timed yet (dm-rr-auto.c)
+ * @auto_run: requests of a run while rr_min_io is auto
+ * @auto_speed: part of it, in 1/16
  * @active: may be chosen; written under &mprr_map.lock
  * @fail_count: failures since the table was loaded; under &mprr_map.lock
  * @changed_s: when it failed or was reinstated last, or 0; under &mprr_map.lock
@@ -88,6 +91,10 @@ struct mprr_path {
 	atomic_t in_flight;
 	atomic_t ps_load;
 	void *ps_data;
+
+	u64 took_ns;
+	unsigned int auto_run;
+	unsigned int auto_speed;
 
 	bool active;
 	unsigned int fail_count;
@@ -212,6 +219,7 @@ enum mprr_climb {
  * @work: opens it when no processor has anything else to do
  * @rcu: runs the queue again after it was started
  * @could: share of the bios that could merge, in 1/65536
+ * @follows: the same, which no trial changes (dm-rr-auto.c)
  * @merged: share of those that had merged, in 1/65536, while it does
  * @proven: a request has merged since it works
  * @patience: requests without a merge until it ends
@@ -259,6 +267,7 @@ struct mprr_gate {
 	struct rcu_head rcu;
 
 	unsigned int could;
+	unsigned int follows;
 	unsigned int merged;
 	bool proven;
 	unsigned int patience;
@@ -290,6 +299,20 @@ struct mprr_gate {
 };
 
 /**
+ * struct mprr_rr_auto - how long round-robin's runs should be (dm-rr-auto.c)
+ * @work: computes it
+ * @next: when it may do so again (jiffies)
+ * @in_flight: average number of clones in flight, in 1/16
+ * @base: requests of a run before weight and speed of the path
+ */
+struct mprr_rr_auto {
+	struct work_struct work;
+	unsigned long next;
+	unsigned int in_flight;
+	unsigned int base;
+};
+
+/**
  * struct mprr_map - one multipath map, as long as its DM table
  * @ti: the DM target; constant
  * @current_group: where I/O goes; written under @lock, read locklessly
@@ -303,7 +326,8 @@ struct mprr_gate {
  * @pg_init_retries: how often an activation is tried again; constant
  * @pg_init_delay_ms: pause before a delayed activation; constant
  * @max_inflight: tunable, clones in flight on a path at most, or MPRR_AUTO
- * @rr_min_io: tunable, requests of a run, or MPRR_UNSET: the repeat counts of the paths
+ * @rr_min_io: tunable, requests of a run, MPRR_AUTO, or MPRR_UNSET: the repeat
+ *	counts of the paths
  * @rr_min_io_bytes: tunable, bytes of a run, decides if it is not 0
  * @no_path_timeout: tunable, seconds of queue_if_no_path without a valid path, or
  *	MPRR_UNSET: the module's parameter
@@ -320,6 +344,7 @@ struct mprr_gate {
  * @message_mutex: one message or suspend at a time
  * @event_work: tells user space that something changed
  * @no_path_work: ends queueing when no path came back in time
+ * @rr_auto: chooses run lengths while rr_min_io is auto
  * @gate: holds requests so that they merge
  */
 struct mprr_map {
@@ -355,6 +380,7 @@ struct mprr_map {
 	struct work_struct event_work;
 	struct delayed_work no_path_work;
 
+	struct mprr_rr_auto rr_auto;
 	struct mprr_gate gate;
 };
 

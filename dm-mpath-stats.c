@@ -32,6 +32,7 @@
 #include <linux/slab.h>
 
 #include "dm-mpath-stats.h"
+#include "dm-rr-auto.h"
 
 /* One of so many requests of a CPU, path and direction is timed: a power of two. */
 #define MPRR_STATS_SAMPLE	8
@@ -134,6 +135,7 @@ static void end_sample(const struct mprr_io *io, int dir)
 	/* The clock of another CPU may be a little ahead. */
 	s64 took = max_t(s64, ktime_get_ns() - io->sample_ns, 0);
 
+	mprr_rr_auto_sample(io->path, took);
 	if (dir < NR_LATENCY_DIRS)
 		atomic_long_inc(&io->path->latency->buckets[dir][bucket_of(took)]);
 }

@@ -24,6 +24,7 @@
 #include "dm-mpath-tunables.h"
 #include "dm-path-selector.h"
 #include "dm-rq-merge.h"
+#include "dm-rr-auto.h"
 
 /* What is left of the line. */
 struct parse {
@@ -283,6 +284,7 @@ static int parse_path(struct parse *p, struct mprr_group *group, unsigned int in
 	path->group = group;
 	path->index = index;
 	INIT_DELAYED_WORK(&path->pg_init_work, mprr_pg_init_work);
+	mprr_rr_auto_init_path(path);
 	group->paths[index] = path;
 	if (mprr_stats_init(path))
 		return refuse(p, -ENOMEM, name, "no memory for a path's statistics");
@@ -439,6 +441,7 @@ static struct mprr_map *create_map(struct dm_target *ti)
 	mutex_init(&map->message_mutex);
 	init_waitqueue_head(&map->pg_init_wait);
 	INIT_WORK(&map->event_work, event_work);
+	mprr_rr_auto_init(map);
 	INIT_DELAYED_WORK(&map->no_path_work, mprr_no_path_work);
 	return map;
 }

@@ -61,8 +61,7 @@ static struct tunable tunables[MPRR_NR_TUNABLES] = {
 		.min	= 1,
 		.max	= 1000000,
 		.module	= 1,
-		.no_auto = true,
-		.range	= "rr_min_io must be a number 1..1000000",
+		.range	= "rr_min_io must be auto or a number 1..1000000",
 	},
 	[MPRR_RR_MIN_IO_BYTES] = {
 		.name	= "rr_min_io_bytes",
@@ -354,6 +353,6 @@ MODULE_PARM_DESC(merge_deadline_us, "Longest time that a request is held to merg
 module_param_cb(max_inflight, &tunable_ops, &tunables[MPRR_MAX_INFLIGHT], 0644);
 MODULE_PARM_DESC(max_inflight, "Most requests in flight on a path: 1..65536, or auto (what the device takes)");
 module_param_cb(rr_min_io, &tunable_ops, &tunables[MPRR_RR_MIN_IO], 0644);
-MODULE_PARM_DESC(rr_min_io, "Requests that a path gets before the next one has its turn, if the table has no repeat counts: 1 .. 1000000");
+MODULE_PARM_DESC(rr_min_io, "Requests that a path gets before the next one has its turn, if the table has no repeat counts: 1 .. 1000000 or auto");
 module_param_cb(rr_min_io_bytes, &tunable_ops, &tunables[MPRR_RR_MIN_IO_BYTES], 0644);
 MODULE_PARM_DESC(rr_min_io_bytes, "Bytes that a path gets before the next one has its turn: 0 (requests count) .. 1073741824");

@@ -26,6 +26,7 @@
 #include <linux/string.h>
 
 #include "dm-path-selector.h"
+#include "dm-rr-auto.h"
 
 /*
  * The turn, &mprr_group.ps_state: path index above, rest of its run below, in
@@ -74,7 +75,9 @@ static unsigned int run_length(const struct mprr_path *path, u64 unit)
 		run = DIV_ROUND_UP(READ_ONCE(map->rr_min_io_bytes), SECTOR_SIZE);
 	} else {
 		run = READ_ONCE(map->rr_min_io);
-		if (run == MPRR_UNSET)
+		if (run == MPRR_AUTO)
+			run = READ_ONCE(path->auto_run);
+		else if (run == MPRR_UNSET)
 			run = READ_ONCE(path->ps_words[0]);
 	}
 	/* A repeat count of 0 is legal and means 1; bytes may be 0 by now. */
@@ -330,6 +333,9 @@ static struct mprr_path *rr_select(struct mprr_group *group, size_t nr_bytes)
 	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
 				       unit | make_turn(index, left - min(left, cost))));
 
+	/* At the end of each run, and now and then in a long one. */
+	if (READ_ONCE(group->map->rr_min_io) == MPRR_AUTO && (left <= cost || !(left & 15)))
+		mprr_rr_auto_look(group->map);
 	return group->paths[index];
 }
 

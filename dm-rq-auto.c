@@ -320,6 +320,7 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 	WRITE_ONCE(gate->last_start, now);
 
 	gate->could = average(gate->could, could, nr_bios);
+	gate->follows = average(gate->follows, could, nr_bios);
 	if (test_bit(GATE_HOLDING, &gate->flags)) {
 		/* One of four is timed. */
 		if (!(gate->nr_requests & 3))
@@ -337,6 +338,18 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 
 	begin_holding(gate, now_ns);
 	return true;
+}
+
+/**
+ * mprr_auto_sequential - do requests follow one another?
+ * @gate: the gate
+ *
+ * Context: any.
+ * Return: true if most of the recent ones did, or had merged.
+ */
+bool mprr_auto_sequential(const struct mprr_gate *gate)
+{
+	return READ_ONCE(gate->follows) >= SHARE_ALL / 2;
 }
 
 /**

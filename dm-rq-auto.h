@@ -10,6 +10,7 @@
 
 bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request *rq,
 		     unsigned int nr_bios);
+bool mprr_auto_sequential(const struct mprr_gate *gate);
 void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io);
 void mprr_auto_lag(struct mprr_gate *gate, u64 lag_ns);
 void mprr_auto_stalled(struct mprr_gate *gate);

@@ -7,7 +7,8 @@
  * The estimate is (bytes in flight + bytes of the request) / relative
  * throughput.  A relative throughput of 0 means "only if there is no other
  * path".  It owns &mprr_path.ps_load, the bytes in flight; ps_words holds the
- * repeat count (honoured as in queue-length) and the relative throughput.  Called from any context, takes no lock.
+ * repeat count (honoured as in queue-length) and the relative throughput.
+ * Called from any context, takes no lock.
  */
 
 #include <linux/kernel.h>

@@ -68,7 +68,7 @@ runs_of 8
 is "$RUNS" "2 2 2 2" "but not for one that has them"
 echo 1 >"$PARAMS/rr_min_io"
 
-for bad in 0 -1 auto 1000001 4k '' 3.5; do refused rr_min_io "$bad"; done
+for bad in 0 -1 automatic 1000001 4k '' 3.5; do refused rr_min_io "$bad"; done
 for bad in -1 auto 1073741825 64k; do refused rr_min_io_bytes "$bad"; done
 for bad in -1 auto 31536001 soon; do refused no_path_timeout_secs "$bad"; done
 for bad in 0 table 1000001 ''; do
@@ -115,6 +115,9 @@ message "rr_min_io table"
 
 # ---- changed while I/O runs: counted ----
 reload_map "0 0 1 1 round-robin 0 4 1 $A 1 $B 1 $C 1 $D 1"
+# reads_done: how many the map has completed
+reads_done() { awk '{print $1}' "/sys/block/$(dm_name)/stat"; }
+reads_are() { [ "$(reads_done)" -ge "$1" ]; }
 trace_start "${NUM[@]}"
 spawn "$HELPER" reads $DEV 1000000
 for i in $(seq 150); do
@@ -123,8 +126,10 @@ for i in $(seq 150); do
 	message "rr_min_io $n"
 	# Written when the message is done: what begins after it must know.
 	echo "rr_min_io $n" >$TRACING/trace_marker
+	seen=$(reads_done)
+	wait_for 10 reads_are $((seen + n * 4)) || true
 done
-alive "$SPAWNED" && pass "I/O runs all the time" || fail "I/O runs all the time" "$(spawn_output "$SPAWNED")"
+expect_ok "I/O runs all the time" alive "$SPAWNED"
 echo 0 >$TRACING/tracing_on
 kill "$SPAWNED"
 # Whole runs that began after a change and ended before the next one began, and those that are wrong.
@@ -174,6 +179,72 @@ spawn "$HELPER" io $DEV read 0 4096
 message "no_path_timeout_secs table"
 message "reinstate_path $A"
 ends 5 "a path is back: the read goes on" "$SPAWNED" ok
+rm_map
+
+# ---- rr_min_io auto ----
+# auto_of NAME [PATH]: a number that stats explains it with
+auto_of() { message stats | sed -n "s/^rr_min_io auto ${2:+.*path=$2 }.*$1=\([0-9.]*\).*/\1/p" | head -n 1; }
+auto_is() { [ "$(auto_of "$1" "$3")" = "$2" ]; }
+# in_order COUNT: direct 4 KiB reads one after the other, one at a time
+in_order() { dd if=$DEV of=/dev/null bs=4k count="$1" iflag=direct status=none; }
+
+mk_map "2 rr_min_io auto 0 1 1 round-robin 0 2 1 $A 1 $B 1"
+value rr_min_io "auto (table)"
+expect_table "TABLE echoes auto" "2 rr_min_io auto 0 1 1 round-robin 0 2 1 $A 1 $B 1"
+trace_start "$A" "$B"
+reads 200 >/dev/null
+is "$(trace_stop | runs | sed '$d' | awk '{print $2}' | sort -u | xargs)" 1 "a lone random reader: the paths take turns"
+spawn in_order 20000
+wait_until 10 "a lone stream: runs of 32" auto_is run 32 "$A"
+trace_start "$A" "$B"
+seen=$(reads_done)
+wait_for 20 reads_are $((seen + 330)) || true
+RUNS=$(trace_stop | runs | sed '1d;$d' | awk '{print $2}' | xargs)
+kill "$SPAWNED"
+is "$(tr ' ' '\n' <<<"$RUNS" | sort -u | xargs)" 32 "counted: a stream stays with a path for 32 requests"
+diag "runs: $RUNS"
+fio_ok "verified I/O, many at a time" --size=16m --iodepth=32
+rm_map
+
+# One path takes 20 times as long as the other.
+modprobe dm_delay
+truncate -s 32M "$MPRR_TMP/back"
+loop_up "$MPRR_TMP/back"
+store=$LOOP
+for ms in 20 400; do
+	dmsetup create mprrdelay$ms --table "0 65536 delay /dev/$store 0 $ms"
+	loop_up --direct-io=on /dev/mapper/mprrdelay$ms
+	echo none >"/sys/block/$LOOP/queue/scheduler"
+	slow=$(devno "$LOOP")
+	[ $ms != 20 ] || fast=$slow
+done
+# shares DESC: SLOW = percent of 240 random reads, 16 at a time, that the slow path got; MS = how long
+shares() {
+	trace_start "$fast" "$slow"
+	expect_ok "$1: 240 random reads, 16 at a time" fio --name=a --filename=$DEV --direct=1 --ioengine=libaio \
+		--iodepth=16 --rw=randread --bs=4k --number_ios=240 --size=32m --output="$MPRR_TMP/fio.a"
+	MS=$(sed -n 's/.*run=\([0-9]*\)-.*/\1/p' "$MPRR_TMP/fio.a")
+	SLOW=$(trace_stop | awk -v d="$slow" '$1 == d {n++} END {print int(n * 100 / NR)}')
+}
+LEN=65536 mk_map "0 0 1 1 round-robin 0 2 1 $fast 1 $slow 1"
+shares "rr_min_io 1"
+between "$SLOW" 45 55 "in turn: the slow path gets half of them (%)"
+turns=$MS
+message "rr_min_io auto"
+reads 64 >/dev/null
+shares "auto, first"
+shares "auto"
+diag "in turn $turns ms, auto $MS ms; $(message stats | grep 'auto group' | xargs)"
+between "$SLOW" 1 25 "auto: the slow path gets a small part of them, but some (%)"
+message "fail_path $fast"
+expect_ok "the fast path fails: reads go on, on the slow one" test "$(reads 10)" = "ok done=10 errors=0"
+alone() { [ "$(auto_of run "$slow")" = "$(auto_of base)" ]; }
+wait_until 5 "its runs are those of a path alone" alone
+message "reinstate_path $fast"
+message "fail_path $slow"
+trace_start "$fast" "$slow"
+reads 20 >/dev/null
+is "$(trace_stop | awk '{print $1}' | sort | uniq -c | xargs)" "20 $fast" "the slow one fails: all go to the fast one at once"
 rm_map
 
 done_testing

@@ -90,6 +90,37 @@ ends 120 "no I/O error and no wrong block in all that" "$loader" "verified round
 diag "$(spawn_output "$loader")"
 wait_until 30 "all four paths are usable at the end" four_paths
 
+# ---- what a message set survives multipathd's reloads and its restart ----
+tunable() { dmsetup message "$MAP" 0 tunables | sed -n "s/^$1 //p"; }
+# runs_are LENGTH DESC: 4 KiB reads come to the paths in runs of so many
+runs_are() {
+	trace_start "${NUM[@]}"
+	reads $(($1 * 5)) >/dev/null
+	# without multipathd's own requests
+	is "$(trace_stop | awk '$3 == 8' | runs | sed '1d;$d' | awk '{print $2}' | sort -u | xargs)" "$1" "$2"
+}
+paths_are() { [ "$(info_paths | wc -l)" = "$1" ] && daemon_idle; }
+runs_are 100 "runs of 100, as multipath.conf says"
+dmsetup message "$MAP" 0 "rr_min_io 17"
+dmsetup message "$MAP" 0 "max_inflight 64"
+runs_are 17 "rr_min_io 17 by message: runs of 17"
+multipathd del path "${DISK[3]}" >/dev/null
+wait_until 30 "multipathd has loaded a table of three paths" paths_are 3
+is "$(tunable rr_min_io), $(tunable max_inflight)" "17 (message), 64 (message)" "a path removed: still in force"
+multipathd add path "${DISK[3]}" >/dev/null
+wait_until 30 "and one of four again" paths_are 4
+is "$(tunable rr_min_io), $(tunable max_inflight)" "17 (message), 64 (message)" "a path added: still in force"
+runs_are 17 "runs of 17"
+systemctl restart multipathd
+wait_until 60 "multipathd has been restarted" systemctl -q is-active multipathd
+wait_until 60 "it is idle" daemon_idle
+wait_until 30 "the map has its four paths" four_paths
+is "$(tunable rr_min_io), $(tunable max_inflight)" "17 (message), 64 (message)" "the daemon restarted: still in force"
+dmsetup message "$MAP" 0 "rr_min_io table"
+dmsetup message "$MAP" 0 "max_inflight table"
+is "$(tunable rr_min_io), $(tunable max_inflight)" "repeat_count (table), auto (module)" "table: what the table says, again"
+runs_are 100 "runs of 100"
+
 # ---- reconfigure reloads nothing ----
 # Every table load, whoever asks for it, passes dm_table_create().
 PROBE=$TRACING/events/kprobes/mprr_load

@@ -305,6 +305,21 @@ static void op_group(void)
 		send(case_print("%s %u", verbs[below(3)], 1 + below(live.nr_groups)), &live);
 }
 
+/* The time-out is left out: it would end queueing behind the model's back. */
+static void op_tunable(void)
+{
+	const struct tunable *t = &tunables[below(NR_TUNABLES)];
+	const char *value = "table";
+
+	if (!strcmp(t->name, "no_path_timeout_secs"))
+		return;
+	if (t->may_be_auto && percent(30))
+		value = "auto";
+	else if (percent(80))
+		value = case_print("%u", t->min + below(percent(50) ? 20 : t->max - t->min + 1));
+	send(case_print("%s %s", t->name, value), &live);
+}
+
 static void op_queue(bool on)
 {
 	struct table after = live;
@@ -563,7 +578,7 @@ static void op_attribute(void)
 static void one_operation(void)
 {
 	deadline();
-	switch (below(36)) {
+	switch (below(39)) {
 	case 0:
 	case 1:
 	case 2:
@@ -635,6 +650,11 @@ static void one_operation(void)
 		break;
 	case 31:
 		op_all_paths(false);
+		break;
+	case 36:
+	case 37:
+	case 38:
+		op_tunable();
 		break;
 	default:
 		op_attribute();

@@ -112,7 +112,7 @@ bool number(const char *word, unsigned int *value)
 const struct tunable tunables[NR_TUNABLES] = {
 	{ "merge_deadline_us", 0, 100000, true },
 	{ "max_inflight", 1, 65536, true },
-	{ "rr_min_io", 1, 1000000, false },
+	{ "rr_min_io", 1, 1000000, true },
 	{ "rr_min_io_bytes", 0, 1 << 30, false },
 	{ "no_path_timeout_secs", 0, 86400 * 365, false },
 };

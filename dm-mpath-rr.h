@@ -72,6 +72,7 @@ struct scsi_device;
  * @ps_load: the selector's own measure of load on this path
  * @ps_data: the selector's own, NULL for most; constant after init
  * @took_ns: average time of a clone, 0 if none was timed yet (dm-rr-auto.c)
+ * @nr_took: how many were timed, up to 16
  * @auto_run: requests of a run while rr_min_io is auto
  * @auto_speed: part of it, in 1/16
  * @active: may be chosen; written under &mprr_map.lock
@@ -93,6 +94,7 @@ struct mprr_path {
 	void *ps_data;
 
 	u64 took_ns;
+	unsigned int nr_took;
 	unsigned int auto_run;
 	unsigned int auto_speed;
 

@@ -17,11 +17,23 @@
 #include "dm-mpath-rr.h"
 #include "dm-rq-merge.h"
 
-TRACE_DEFINE_ENUM(REQ_OP_READ);
-TRACE_DEFINE_ENUM(REQ_OP_WRITE);
-TRACE_DEFINE_ENUM(REQ_OP_FLUSH);
-TRACE_DEFINE_ENUM(REQ_OP_DISCARD);
-TRACE_DEFINE_ENUM(REQ_OP_WRITE_ZEROES);
+#ifndef MPRR_TRACE_OPS
+#define MPRR_TRACE_OPS
+/* The block layer's numbers, as numbers: sparse lets nobody print the others. */
+enum mprr_trace_op {
+	MPRR_OP_READ = (__force int)REQ_OP_READ,
+	MPRR_OP_WRITE = (__force int)REQ_OP_WRITE,
+	MPRR_OP_FLUSH = (__force int)REQ_OP_FLUSH,
+	MPRR_OP_DISCARD = (__force int)REQ_OP_DISCARD,
+	MPRR_OP_WRITE_ZEROES = (__force int)REQ_OP_WRITE_ZEROES,
+};
+#endif
+
+TRACE_DEFINE_ENUM(MPRR_OP_READ);
+TRACE_DEFINE_ENUM(MPRR_OP_WRITE);
+TRACE_DEFINE_ENUM(MPRR_OP_FLUSH);
+TRACE_DEFINE_ENUM(MPRR_OP_DISCARD);
+TRACE_DEFINE_ENUM(MPRR_OP_WRITE_ZEROES);
 TRACE_DEFINE_ENUM(GATE_OPEN_LOW);
 TRACE_DEFINE_ENUM(GATE_OPEN_SETTLED);
 TRACE_DEFINE_ENUM(GATE_OPEN_DEADLINE);
@@ -41,17 +53,17 @@ TRACE_EVENT(mprr_path_chosen,
 			   __entry->path = path->dev->bdev->bd_dev;
 			   __entry->sector = blk_rq_bytes(rq) ? blk_rq_pos(rq) : 0;
 			   __entry->bytes = blk_rq_bytes(rq);
-			   __entry->op = req_op(rq);),
+			   __entry->op = (__force u32)req_op(rq);),
 	    TP_printk("map=%u:%u path=%u:%u sector=%llu bytes=%u op=%s",
 		      MAJOR(__entry->map), MINOR(__entry->map),
 		      MAJOR(__entry->path), MINOR(__entry->path),
 		      __entry->sector, __entry->bytes,
 		      __print_symbolic(__entry->op,
-				       { REQ_OP_READ, "read" },
-				       { REQ_OP_WRITE, "write" },
-				       { REQ_OP_FLUSH, "flush" },
-				       { REQ_OP_DISCARD, "discard" },
-				       { REQ_OP_WRITE_ZEROES, "write_zeroes" })));
+				       { MPRR_OP_READ, "read" },
+				       { MPRR_OP_WRITE, "write" },
+				       { MPRR_OP_FLUSH, "flush" },
+				       { MPRR_OP_DISCARD, "discard" },
+				       { MPRR_OP_WRITE_ZEROES, "write_zeroes" })));
 
 DECLARE_EVENT_CLASS(mprr_path_state,
 		    TP_PROTO(const struct mprr_path *path),

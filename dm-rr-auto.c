@@ -59,8 +59,11 @@
  * Latencies are averages over about as many samples; one that stands out, as
  * the scheduler makes them, counts so many times the average at most.
  */
-#define TOOK_WEIGHT		16
+#define TOOK_WEIGHT		16U
 #define TOOK_OUTLIER		4
+
+/* Nobody is called slow by less. */
+#define TOOK_ENOUGH		8
 
 static unsigned int find_base(const struct mprr_map *map, unsigned int nr_paths)
 {
@@ -71,13 +74,18 @@ static unsigned int find_base(const struct mprr_map *map, unsigned int nr_paths)
 	return clamp(in_flight / IN_FLIGHT_ONE / (2 * max(nr_paths, 1U)), 1U, BASE_MAX);
 }
 
-/* A path that nobody has timed yet is as fast as the slowest: it is about to be. */
+static bool enough_samples(const struct mprr_path *path)
+{
+	return READ_ONCE(path->nr_took) >= TOOK_ENOUGH;
+}
+
+/* A path that has hardly been timed yet is as fast as the slowest: it is about to be. */
 static unsigned int find_speed(const struct mprr_path *path, u64 slowest_ns)
 {
 	unsigned int was = path->auto_speed, speed = SPEED_ONE;
 	u64 took = READ_ONCE(path->took_ns);
 
-	if (took)
+	if (took && enough_samples(path))
 		speed = clamp_t(u64, div64_u64(slowest_ns * SPEED_ONE, took), SPEED_ONE, SPEED_MAX);
 	if (speed < SPEED_NOTABLE)
 		speed = SPEED_ONE;
@@ -93,13 +101,14 @@ static void set_runs(struct mprr_group *group)
 	for_each_set_bit(i, group->active, group->nr_paths) {
 		const struct mprr_path *path = group->paths[i];
 
-		slowest_ns = max(slowest_ns, READ_ONCE(path->took_ns));
+		if (enough_samples(path))
+			slowest_ns = max(slowest_ns, READ_ONCE(path->took_ns));
 		lightest = min(lightest, max(path->ps_words[0], 1U));
 	}
 
 	for_each_set_bit(i, group->active, group->nr_paths) {
 		struct mprr_path *path = group->paths[i];
-		u64 run = (u64)base * max(path->ps_words[0], 1U) / lightest;
+		u64 run = div_u64((u64)base * max(path->ps_words[0], 1U), lightest);
 
 		path->auto_speed = find_speed(path, slowest_ns);
 		run = run * path->auto_speed / SPEED_ONE;
@@ -160,14 +169,15 @@ void mprr_rr_auto_kick(struct mprr_map *map)
  */
 void mprr_rr_auto_sample(struct mprr_path *path, u64 took_ns)
 {
+	unsigned int nr = min(READ_ONCE(path->nr_took) + 1, TOOK_WEIGHT);
 	u64 was = READ_ONCE(path->took_ns);
-	s64 change;
 
-	took_ns = max(took_ns, 1ULL);
+	took_ns = max_t(u64, took_ns, 1);
 	if (was)
 		took_ns = min(took_ns, was * TOOK_OUTLIER);
-	change = (s64)(took_ns - was) / TOOK_WEIGHT;
-	WRITE_ONCE(path->took_ns, was ? was + change : took_ns);
+	/* The average of all samples, as long as there are only a few. */
+	WRITE_ONCE(path->took_ns, max_t(s64, was + div_s64(took_ns - was, nr), 1));
+	WRITE_ONCE(path->nr_took, nr);
 }
 
 /**

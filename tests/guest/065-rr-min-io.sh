@@ -185,8 +185,6 @@ rm_map
 # auto_of NAME [PATH]: a number that stats explains it with
 auto_of() { message stats | sed -n "s/^rr_min_io auto ${2:+.*path=$2 }.*$1=\([0-9.]*\).*/\1/p" | head -n 1; }
 auto_is() { [ "$(auto_of "$1" "$3")" = "$2" ]; }
-# in_order COUNT: direct 4 KiB reads one after the other, one at a time
-in_order() { dd if=$DEV of=/dev/null bs=4k count="$1" iflag=direct status=none; }
 
 mk_map "2 rr_min_io auto 0 1 1 round-robin 0 2 1 $A 1 $B 1"
 value rr_min_io "auto (table)"
@@ -194,13 +192,15 @@ expect_table "TABLE echoes auto" "2 rr_min_io auto 0 1 1 round-robin 0 2 1 $A 1 
 trace_start "$A" "$B"
 reads 200 >/dev/null
 is "$(trace_stop | runs | sed '$d' | awk '{print $2}' | sort -u | xargs)" 1 "a lone random reader: the paths take turns"
-spawn in_order 20000
+spawn dd if=$DEV of=/dev/null bs=4k count=16000 iflag=direct status=none
+stream=$SPAWNED
 wait_until 10 "a lone stream: runs of 32" auto_is run 32 "$A"
 trace_start "$A" "$B"
 seen=$(reads_done)
 wait_for 20 reads_are $((seen + 330)) || true
 RUNS=$(trace_stop | runs | sed '1d;$d' | awk '{print $2}' | xargs)
-kill "$SPAWNED"
+kill "$stream" 2>/dev/null || true
+wait_for 10 gone "$stream" || true
 is "$(tr ' ' '\n' <<<"$RUNS" | sort -u | xargs)" 32 "counted: a stream stays with a path for 32 requests"
 diag "runs: $RUNS"
 fio_ok "verified I/O, many at a time" --size=16m --iodepth=32

@@ -141,7 +141,7 @@ mk_map "0 0 1 1 historical-service-time 0 2 0 $A $B"
 read -r slow fast _ < <(counts reads 300)
 between "$slow" 1 30 "the slow path gets few of 300 reads"
 is "$((slow + fast))" 300 "the fast one the others"
-between "$(($(word "$A" 1) >> 10))" 20000000 $((200000000 * MPRR_SLOW)) "the average of the slow one (ns)"
+between "$(($(word "$A" 1) >> 10))" 10000000 $((200000000 * MPRR_SLOW)) "the average of the slow one (ns)"
 delay 0 0
 delay 1 20
 read -r fast slow _ < <(counts reads 300)

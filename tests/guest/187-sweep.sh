@@ -104,10 +104,10 @@ rm_map ${MAP}2
 mk_map_as ${MAP}2 "0 0 1 1 queue-length 0 2 1 $A 1 $B 1"
 expect_fail "another selector" "other selector than round-robin" sweep --map ${MAP}2
 rm_map ${MAP}2
-mkdir "$MPRR_TMP/full"
-touch "$MPRR_TMP/full/mine"
-RESULTS=$MPRR_TMP/full expect_fail "results into a folder with something else" "holds something else" sweep
-is "$(ls "$MPRR_TMP/full")" mine "which stays there"
+mkdir "$MPRR_TMP/full-sweep"
+touch "$MPRR_TMP/full-sweep/mine"
+RESULTS=$MPRR_TMP/full-sweep expect_fail "results into a folder with something else" "holds something else" sweep
+is "$(ls "$MPRR_TMP/full-sweep")" mine "which stays there"
 exec 7<$DEV
 expect_fail "writing to a map that is in use" "in use" sweep --pattern dio-write --overwrite
 exec 7<&-

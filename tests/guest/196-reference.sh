@@ -66,6 +66,9 @@ matches() {
 		}' <"$2"
 }
 cd $SRC
+# As after a boot: a test before this one may have stopped it.
+trace_mount
+echo 1 >$TRACING/tracing_on
 nr=0
 for f in "$MPRR_TMP"/example.*.cmd; do
 	f=${f%.cmd} nr=$((nr + 1))

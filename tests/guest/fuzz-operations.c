@@ -309,15 +309,12 @@ static void op_group(void)
 static void op_tunable(void)
 {
 	const struct tunable *t = &tunables[below(NR_TUNABLES)];
-	const char *value = "table";
+	unsigned int value = t->min + below(percent(50) ? 20 : t->max - t->min + 1);
 
 	if (!strcmp(t->name, "no_path_timeout_secs"))
 		return;
-	if (t->may_be_auto && percent(30))
-		value = "auto";
-	else if (percent(80))
-		value = case_print("%u", t->min + below(percent(50) ? 20 : t->max - t->min + 1));
-	send(case_print("%s %s", t->name, value), &live);
+	send(percent(80) ? case_print("%s %u", t->name, value) :
+	     case_print("%s %s", t->name, t->may_be_auto ? "auto" : "table"), &live);
 }
 
 static void op_queue(bool on)
@@ -579,21 +576,13 @@ static void one_operation(void)
 {
 	deadline();
 	switch (below(39)) {
-	case 0:
-	case 1:
-	case 2:
-	case 3:
-	case 4:
+	case 0 ... 4:
 		op_path(true);
 		break;
-	case 5:
-	case 6:
-	case 7:
-	case 8:
+	case 5 ... 8:
 		op_path(false);
 		break;
-	case 9:
-	case 10:
+	case 9 ... 10:
 		op_group();
 		break;
 	case 11:
@@ -609,15 +598,11 @@ static void one_operation(void)
 	case 14:
 		op_suspend(true);
 		break;
-	case 15:
-	case 16:
-	case 17:
+	case 15 ... 17:
 		op_resume(percent(70));
 		op_status();
 		break;
-	case 18:
-	case 19:
-	case 20:
+	case 18 ... 20:
 		op_load(false);
 		break;
 	case 21:
@@ -644,16 +629,13 @@ static void one_operation(void)
 	case 27:
 		op_ioctl();
 		break;
-	case 29:
-	case 30:
+	case 29 ... 30:
 		op_all_paths(true);
 		break;
 	case 31:
 		op_all_paths(false);
 		break;
-	case 36:
-	case 37:
-	case 38:
+	case 36 ... 38:
 		op_tunable();
 		break;
 	default:

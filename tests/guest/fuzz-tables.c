@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fuzz.h"
 
@@ -111,8 +112,30 @@ enum { RR, QL, ST, HST, IOA, NR_SELECTORS };
 static char *const selectors[] = { "round-robin", "queue-length", "service-time",
 				   "historical-service-time", "io-affinity" };
 
+static unsigned int nr_processors(void)
+{
+	long nr = sysconf(_SC_NPROCESSORS_CONF);
+
+	return nr < 1 ? 1 : nr > 16 ? 16 : nr;
+}
+
+/* A plain mask of processors must name one that no path before has; others, who knows. */
+static bool read_mask(const char *word, unsigned int *mapped)
+{
+	size_t digits = strspn(word, "0123456789abcdefABCDEF");
+	unsigned long mask;
+
+	if (!digits || word[digits] || digits > 8)
+		return true;
+	mask = strtoul(word, NULL, 16);
+	if (mask >> nr_processors() || !(mask & ~*mapped))
+		return false;
+	*mapped |= mask;
+	return true;
+}
+
 static bool read_path(struct reader *r, unsigned int nr_words, int selector, char **echo,
-		      bool *sure)
+		      bool *sure, unsigned int *mapped)
 {
 	unsigned int value[2] = { 1, 1 }, i;
 	const char *name;
@@ -126,10 +149,9 @@ static bool read_path(struct reader *r, unsigned int nr_words, int selector, cha
 	    nr_words < (unsigned int)(selector == IOA))
 		return false;
 	*sure &= dev >= 0;
-	if (selector == IOA) {	/* which processors are there, only the kernel knows */
+	if (selector == IOA) {	/* how wide the echo is, only the kernel knows */
 		*sure = false;
-		read_word(r);
-		return true;
+		return read_mask(read_word(r), mapped);
 	}
 	for (i = 0; i < nr_words; i++)
 		if (!number(read_word(r), &value[i]))
@@ -162,7 +184,7 @@ static bool read_selector(struct reader *r, unsigned int nr, int selector, char 
 
 static bool read_group(struct reader *r, char **echo, bool *sure)
 {
-	unsigned int nr_words, nr_paths, i;
+	unsigned int nr_words, nr_paths, i, mapped = 0;
 	const char *name;
 	int s = 0;
 
@@ -180,7 +202,7 @@ static bool read_group(struct reader *r, char **echo, bool *sure)
 		return false;
 	*echo += sprintf(*echo, "%u %u ", nr_paths, 1 + (s == ST));
 	for (i = 0; i < nr_paths; i++)
-		if (!read_path(r, nr_words, s, echo, sure))
+		if (!read_path(r, nr_words, s, echo, sure, &mapped))
 			return false;
 	return true;
 }
@@ -240,8 +262,11 @@ static void make_group(struct line *l, unsigned int nr_paths)
 {
 	unsigned int s = below(NR_SELECTORS), words = below(s == ST ? 3 : 2), i, n;
 
+	/* Each path of io-affinity has a processor of its own. */
+	if (s == IOA && nr_paths > nr_processors())
+		s = RR;
 	if (s == IOA)
-		words = percent(90);
+		words = 1;
 	add(l, SELECTOR, selectors[s]);
 	n = s == HST ? below(3) : percent(90) ? 0 : below(4);
 	add_number(l, COUNT, n);
@@ -256,7 +281,7 @@ static void make_group(struct line *l, unsigned int nr_paths)
 	for (i = 0; i < nr_paths; i++) {
 		add(l, DEVICE, any_device());
 		if (words && s == IOA)
-			add(l, NUMBER, case_print("%x", 1 << i % 3));
+			add(l, NUMBER, case_print("%x", 1 << i));
 		else if (words)
 			add_number(l, NUMBER, percent(80) ? below(1001) : rnd());
 		if (words > 1)

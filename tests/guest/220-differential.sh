@@ -46,10 +46,13 @@ RULES_SEEN=$MPRR_TMP/rules
 play() {
 	local desc=$1 rc=0
 	shift
-	"$PROGRAM" "$MPRR_TMP/differences.md" "$MPRR_KERNEL" "$MPRR_SLOW" "$SECTIONS" "$@" \
-		>"$MPRR_TMP/played" 2>&1 || rc=$?
+	{
+		"$PROGRAM" "$MPRR_TMP/differences.md" "$MPRR_KERNEL" "$MPRR_SLOW" "$SECTIONS" "$@" 2>&1 ||
+			echo $? >"$MPRR_TMP/played.rc"
+	} | tee "$MPRR_TMP/played" | sed -u '/^# rule /d'
+	[ ! -e "$MPRR_TMP/played.rc" ] || rc=$(cat "$MPRR_TMP/played.rc")
+	rm -f "$MPRR_TMP/played.rc"
 	grep '^# rule ' "$MPRR_TMP/played" >>"$RULES_SEEN" || true
-	grep -v '^# rule ' "$MPRR_TMP/played" || true
 	case $rc in 0 | 1) ;; *) fail "$desc: it is played to its end" "got:      exit $rc" ;; esac
 }
 
@@ -67,7 +70,10 @@ done
 dmsetup create mprrbio --table "0 $LEN linear $C 0"
 truncate -s 512K "$MPRR_TMP/small"
 loop_up "$MPRR_TMP/small"
-spawn "$HELPER" hold "/dev/${DISK[3]}"
+SMALL=$LOOP
+truncate -s 2M "$MPRR_TMP/held"
+loop_up "$MPRR_TMP/held"
+spawn "$HELPER" hold "/dev/$LOOP"
 wait_for 5 grep -q ready "$MPRR_TMP/spawn.$SPAWNED"
 long="1 queue_if_no_path 0 2 1 round-robin 0 2 1 @A 1 @B 1 service-time 0 2 2 @A 1 1 @B 1 1"
 {
@@ -76,14 +82,14 @@ long="1 queue_if_no_path 0 2 1 round-robin 0 2 1 @A 1 @B 1 service-time 0 2 2 @A
 	cat "$here/220-differential.tbl"
 } >"$MPRR_TMP/tables"
 # the words that only this module has: not to be compared
-sed -i -E '/merge_deadline_us|max_inflight|rr_min_io|no_path_timeout_secs/Id; s/@HELD/@D/g' "$MPRR_TMP/tables"
+sed -i -E '/merge_deadline_us|max_inflight|rr_min_io|no_path_timeout_secs/Id' "$MPRR_TMP/tables"
 { # a long line cut after each of its words
 	read -ra words <<<"$long"
 	echo "@section main"
 	for n in $(seq 1 ${#words[@]}); do echo "${words[*]:0:n}"; done
 } >>"$MPRR_TMP/tables"
 play "table lines" "$MPRR_TMP/tables" - LEN=$LEN "${PATHS[@]}" "P1=$(devno "${DISK[0]}1")" \
-	"BIO=$(devno "$(dm_name mprrbio)")" "SMALL=$(devno "$LOOP")" "4K=${K4:-}"
+	"BIO=$(devno "$(dm_name mprrbio)")" "SMALL=$(devno "$SMALL")" "HELD=$(devno "$LOOP")" "4K=${K4:-}"
 between "$(sed -n 's/^# total: \([0-9]*\) table.*/\1/p' "$MPRR_TMP/played")" 150 9999 \
 	"at least 150 table lines were played"
 kill "$SPAWNED"

@@ -165,6 +165,7 @@ static void *waiter_run(void *arg)
 {
 	struct waiter *w = arg;
 
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
 	w->result = do_io(w->op, w->off, w->bytes);
 	__atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -173,6 +174,7 @@ static void *waiter_run(void *arg)
 void waiter_start(struct waiter *w)
 {
 	w->done = 0;
+	w->tid = 0;
 	w->started = 1;
 	if (pthread_create(&w->thread, NULL, waiter_run, w))
 		exit(2);
@@ -191,6 +193,25 @@ void nap(unsigned int msecs)
 	struct timespec t = { msecs / 1000, msecs % 1000 * 1000000l };
 
 	nanosleep(&t, NULL);
+}
+
+/* Until the thread sleeps in the kernel, or has ended. */
+void wait_asleep(struct waiter *w)
+{
+	uint64_t end = ms() + 10000ull * slow;
+	int asleep = 0;
+
+	while (!w->done && asleep < 3 && ms() < end) {
+		char path[64], text[512] = "", *state;
+
+		if (w->tid) {
+			snprintf(path, sizeof(path), "/proc/self/task/%d/stat", w->tid);
+			read_file(path, text, sizeof(text));
+		}
+		state = strrchr(text, ')');
+		asleep = state && (state[2] == 'D' || state[2] == 'S') ? asleep + 1 : 0;
+		nap(5);
+	}
 }
 
 int wait_done(struct waiter *w, unsigned int secs)

@@ -301,7 +301,7 @@ static const struct { const char *meaning, *re; } meanings[] = {
 	/* rate-limited, so not every one is there; INFO and uevents tell the same */
 	{ "-", "([Ff]ailing|[Rr]einstating) path" },
 	{ "timed-out", "queue_if_no_path.*timeout|no path came back" },
-	{ "message", "message" },
+	{ "message", "message|PG number" },
 	{ "handler-dropped", "[Nn]ot.*SCSI|non.?SCSI" },
 	{ "refused: device", "error getting device|its own path" },
 	{ "refused: selector", "unknown (path )?selector" },

@@ -387,13 +387,9 @@ static void play_step(char *text)
 		waiter_start(w);
 		return;
 	} else if (is("waits")) {
-		uint64_t end;
-
-		/* it is in the map, and still there when the requeue list has been run once */
+		/* asleep, and still so when the requeue list has been run once */
 		w = waiter(argv_[1]);
-		end = ms() + 5000ull * slow;
-		while (!w->done && strcmp(w->op, "tur") && !map_in_flight() && ms() < end)
-			nap(2);
+		wait_asleep(w);
 		nap(150);
 		saw("waits", "%s", w->done ? w->result : "waits");
 	} else if (is("busy")) {

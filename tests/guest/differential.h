@@ -46,7 +46,7 @@ struct waiter {
 	char op[16];
 	uint64_t off, bytes;
 	const char *result;
-	volatile int started, done;
+	volatile int started, done, tid;
 };
 
 extern struct waiter waiters[NR_WAITERS];
@@ -55,6 +55,7 @@ extern const char *const path_names[NR_PATHS];
 void verify(int on);
 const char *do_io(const char *op, uint64_t off, uint64_t bytes);
 void waiter_start(struct waiter *w);
+void wait_asleep(struct waiter *w);
 int wait_done(struct waiter *w, unsigned int secs);
 uint64_t ms(void);
 void nap(unsigned int msecs);

@@ -8,7 +8,8 @@
 #       lists must be true on the kernels that it names.
 # How:  differential*.c play and compares. MPRR_SCENARIO=TEXT plays only the scenarios with TEXT in
 #       their name; MPRR_VERBOSE=1 shows each step and log line.
-# limit: 90
+# on: 6.12
+# limit: 150
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "it plays both targets by itself"; fi
@@ -36,7 +37,7 @@ disks() {
 		letter=${letters[i]}
 		PATHS+=("$letter=${NUM[i]}" "${letter}name=$name" "s$letter=/dev/$name")
 		PATHS+=("${letter}rules=$RULES/$(basename "$(scsi_dir "$name")")/error")
-		PATHS+=("${letter}limit=$(queue discard_max_bytes "$name")")
+		PATHS+=("${letter}mode=$(ls "$(scsi_dir "$name")"/scsi_disk/*/provisioning_mode)")
 	done
 }
 

@@ -230,15 +230,23 @@ int wait_done(struct waiter *w, unsigned int secs)
 	return 1;
 }
 
-unsigned int map_in_flight(void)
+static unsigned int in_flight(const char *name)
 {
 	char path[128], text[64];
 	unsigned int r = 0, w = 0;
 
-	snprintf(path, sizeof(path), "/sys/block/dm-%u/inflight", map_minor);
+	snprintf(path, sizeof(path), "/sys/block/%s/inflight", name);
 	read_file(path, text, sizeof(text));
 	sscanf(text, "%u %u", &r, &w);
 	return r + w;
+}
+
+unsigned int map_in_flight(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "dm-%u", map_minor);
+	return in_flight(name);
 }
 
 /* ---- paths ---- */
@@ -285,8 +293,12 @@ void see_requests(int quiet)
 	char out[512] = "";
 
 	for (int i = 0; i < NR_PATHS; i++) {
+		uint64_t end = ms() + 10000ull * slow;
 		unsigned long long n[5];
 
+		/* a request is counted a little after its data have come */
+		while (in_flight(disk(path_names[i])) && ms() < end)
+			nap(1);
 		requests(i, n);
 		snprintf(out + strlen(out), sizeof(out) - strlen(out), "%s%s:%llur,%lluw,%llud,%lluf,%llus",
 			 i ? " " : "", path_names[i], n[0] - requests_before[i][0],

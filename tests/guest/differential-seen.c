@@ -237,7 +237,7 @@ static struct rule *allowed(const char *where, const struct seen *a, const struc
 
 	snprintf(full, sizeof(full), "%s: %s", where, a->step);
 	for (struct rule *r = rules; r < rules + nr_rules; r++)
-		if (!strcmp(r->aspect, a->aspect) && matches(&r->where_re, full) &&
+		if ((!strcmp(r->aspect, "*") || !strcmp(r->aspect, a->aspect)) && matches(&r->where_re, full) &&
 		    without(&r->text_re[0], a->text, rest[0], sizeof(rest[0])) &&
 		    without(&r->text_re[1], b->text, rest[1], sizeof(rest[1])) &&
 		    !strcmp(rest[0], rest[1])) {

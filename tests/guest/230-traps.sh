@@ -113,14 +113,25 @@ if modprobe scsi_dh_alua; then
 	build_c race
 	RACE=$PROGRAM
 	mk_map "$FIRST round-robin 0 2 1 $C 3 $D 3"
-	spawn "$RACE" -l $((40 * MPRR_SLOW)) storm $MAP $DEV 400 \
-		"switch_group 2" "disable_group 1" "fail_path $C" "reinstate_path $C" "enable_group 1" "switch_group 1"
+	storm() {
+		local n=0 text
+		while [ ! -e "$MPRR_TMP/stop" ]; do
+			# a message to a suspended map is refused
+			for text in "switch_group 2" "disable_group 1" "fail_path $C" "reinstate_path $C" \
+				"enable_group 1" "switch_group 1"; do message "$text" 2>/dev/null || true; done
+			n=$((n + 6))
+		done
+		echo "messages $n"
+	}
+	rm -f "$MPRR_TMP/stop"
+	spawn "$RACE" -l $((30 * MPRR_SLOW)) io $DEV 3
+	load=$SPAWNED
+	spawn storm
 	storm=$SPAWNED
-	n=0
-	while alive "$storm" && [ $n -lt 12 ]; do
+	for n in 1 2 3 4 5 6; do
 		dmsetup suspend --noflush $MAP
 		dmsetup resume $MAP
-		if [ $((n % 3)) = 0 ]; then
+		if [ $((n % 2)) = 0 ]; then
 			echo 1 >"$(scsi_dir "${DISK[3]}")/delete"
 			message "switch_group 2"
 			reload_map "$FIRST round-robin 0 1 1 $C 3"
@@ -128,10 +139,13 @@ if modprobe scsi_dh_alua; then
 			paths_find 4
 			reload_map "$FIRST round-robin 0 2 1 $C 3 $D 3"
 		fi
-		n=$((n + 1))
 	done
-	ends 60 "switches, suspends and a disk that goes and comes, with activations: verified I/O" "$storm" '^ok '
-	diag "$n rounds; $(spawn_output "$storm")"
+	touch "$MPRR_TMP/stop"
+	ends 20 "switches meet suspends and a disk that goes and comes, with activations" "$storm" '^messages [1-9]'
+	for p in "$A" "$B" "$C" "$D"; do message "reinstate_path $p"; done
+	kill -TERM "$load"
+	ends 60 "verified I/O through all of it" "$load" '^ok '
+	diag "$(spawn_output "$storm"); $(spawn_output "$load")"
 	wait_until 10 "nothing is in flight" idle
 	message "switch_group 2"
 	# trap: pg-init-race

@@ -297,7 +297,7 @@ void compare(const char *where)
 
 /* First match wins. "-": says nothing that the other must say, too. */
 static const struct { const char *meaning, *re; } meanings[] = {
-	{ "-", "error adding target to table|repeat_count|repeat count .*deprecated|table word \"" },
+	{ "-", "error adding target to table|skipping sending uevent|repeat_count|repeat count .*deprecated|table word \"" },
 	/* rate-limited, so not every one is there; INFO and uevents tell the same */
 	{ "-", "([Ff]ailing|[Rr]einstating) path" },
 	{ "timed-out", "queue_if_no_path.*timeout|no path came back" },

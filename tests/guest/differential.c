@@ -145,7 +145,12 @@ static void see_events(void)
 
 	suspend(1, DM_NOFLUSH_FLAG, NULL);
 	see_uevents();
-	nr = event_nr() - events_before;
+	nr = event_nr();
+	if (nr == ~0u) {
+		saw("events", "no map");
+		return;
+	}
+	nr -= events_before;
 	if (changes <= 1)
 		saw("events", "%u", nr);
 	else

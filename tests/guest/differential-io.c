@@ -230,15 +230,30 @@ int wait_done(struct waiter *w, unsigned int secs)
 	return 1;
 }
 
+/*
+ * Requests that the queue of disk NAME has given out. What sysfs calls in flight ends earlier: before
+ * the target has heard of the completion.
+ */
 static unsigned int in_flight(const char *name)
 {
-	char path[128], text[64];
-	unsigned int r = 0, w = 0;
+	static const char *const files[] = { "tags", "sched_tags" };
+	unsigned int sum = 0;
 
-	snprintf(path, sizeof(path), "/sys/block/%s/inflight", name);
-	read_file(path, text, sizeof(text));
-	sscanf(text, "%u %u", &r, &w);
-	return r + w;
+	for (int i = 0; i < 2; i++) {
+		char path[160], text[4096], *busy;
+		ssize_t n;
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/kernel/debug/block/%s/hctx0/%s", name, files[i]);
+		fd = open(path, O_RDONLY);
+		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		text[n < 0 ? 0 : n] = 0;
+		if (fd >= 0)
+			close(fd);
+		busy = strstr(text, "\nbusy=");
+		sum += busy ? atoi(busy + 6) : 0;
+	}
+	return sum;
 }
 
 unsigned int map_in_flight(void)

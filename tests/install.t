@@ -161,6 +161,7 @@ initramfs()
 	for other in /boot/initrd.img-*; do [ "$other" = "$image" ] || rm "$other"; done
 	look
 	is "$(in_image 'multipath-rr(\..*)?')" 0 "its initramfs has nothing of ours"
+	# trap: early-boot
 	is "$(in_image '/dm-multipath\.ko.*')" 1 "and the in-kernel module"
 
 	out=$(verb install 2>&1)

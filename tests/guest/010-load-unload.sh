@@ -54,6 +54,7 @@ expect_ok "unloading ours leaves theirs" has_target multipath
 klog_mark
 expect_fail "takeover=1 next to a loaded dm-multipath is refused (EBUSY)" "busy|File exists" \
 	mod_load takeover=1
+# trap: name-taken
 klog_like 'mpath-rr.*multipath' "the kernel log says who has the name multipath"
 is "$(mod_loaded && echo loaded || echo no)" no "nothing stays loaded"
 is "$(has_target mpath-rr && echo yes || echo no)" no "not even target mpath-rr"
@@ -67,7 +68,9 @@ expect_ok "both names are ours: mpath-rr" has_target mpath-rr
 expect_ok "both names are ours: multipath" has_target multipath
 is "$(cat "$PARAMS/takeover")" Y "takeover reads Y"
 case $MPRR_KERNEL in 7.*) want='^v1\.15\.[0-9]+$' ;; *) want='^v1\.14\.[0-9]+$' ;; esac
+# trap: version-and-name
 like "$(version_of multipath)" "$want" "multipath has the version of this kernel's own"
+# trap: name-taken
 expect_fail "the in-kernel dm-multipath cannot load now" "busy|File exists|Exec format|Invalid parameters" insmod \
 	"$(modinfo -F filename dm_multipath)"
 is "$(mod_loaded dm_multipath && echo loaded || echo no)" no "and is not half there"

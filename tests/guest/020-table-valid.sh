@@ -40,6 +40,7 @@ while IFS='|' read -r desc words echoed info; do
 	if in_kernel; then echoed=$(sed -E "s/( [0-9]+:[0-9]+) [1-9][0-9]+/\1 1/g; s/( [0-9]+:[0-9]+) [2-9]/\1 1/g" <<<"$echoed"); fi
 	out=$("$HELPER" show "0 $LEN $TARGET $words" || true)
 	table=${out#*table: } table=${table%%$'\n'*} shown=${out#*info: } shown=${shown%%$'\n'*}
+	# trap: echo-as-loaded
 	if [ "${table% } / ${shown% }" = "$echoed / $info" ]; then pass "$desc"; else
 		fail "$desc" "loaded:         $words" "expected TABLE: $echoed" "got:            $table" \
 			"expected INFO:  $info" "got:            $shown" "$(grep -v '^table:\|^info:' <<<"$out")"
@@ -77,6 +78,7 @@ dmsetup clear $MAP
 dmsetup load $MAP --table "$(table "0 0 1 1 round-robin 0 2 1 $A 1 $B 1")"
 dmsetup resume $MAP
 before=$(queue max_sectors_kb "$(dm_name)")
+# trap: no-paths-table
 expect_ok "a table without paths replaces one with paths" reload_map 0 0 0 0
 expect_table "its TABLE" "0 0 0 0"
 expect_info "its INFO" "2 1 0 0 0 0"

@@ -59,6 +59,7 @@ refused() {
 	*) want="mpath-rr: .*\"${word//+/\\+}\"" ;;
 	esac
 	if in_kernel; then want='device-mapper: .'; fi
+	# trap: failed-load names-the-word
 	held
 	if ! [[ $out =~ log:\ [^$'\n']*$want ]]; then
 		fail "$desc" "expected: $errno and a log line matching /$want/" "got:      $out" \
@@ -160,6 +161,7 @@ if in_kernel; then :; else
 	is "$(cat /sys/module/$MODULE/refcnt)" 0 "no table holds the module"
 fi
 udevadm settle
+# trap: failed-load
 expect_ok "rmmod scsi_debug works at once" rmmod scsi_debug
 
 done_testing

@@ -29,6 +29,7 @@ change() {
 	wait_for 5 event_is $((e + 1)) || true
 	is "$(uevents) $(events_of)" "$((u + 1)) $((e + 1))" "$1: one uevent, one event number"
 	ev=$(last_uevent)
+	# trap: valid-after-change
 	is "$(field "$ev" DM_ACTION) $(field "$ev" DM_PATH) $(field "$ev" DM_NR_VALID_PATHS)" \
 		"$2 $3 $4" "$1: DM_ACTION, DM_PATH, DM_NR_VALID_PATHS"
 	is "$(field "$ev" DM_TARGET) $(field "$ev" DM_NAME)" "$TARGET $MAP" "$1: DM_TARGET, DM_NAME"
@@ -49,6 +50,7 @@ no_change() {
 	local u e
 	u=$(uevents) e=$(events_of)
 	expect_ok "$1 (no change)" message "$1"
+	# trap: one-event
 	is "$(uevents) $(events_of)" "$u $e" "$1 (no change): no uevent, no event number"
 }
 
@@ -60,6 +62,7 @@ refused() {
 	if [[ /$want/ != */${out%%$'\n'*}/* ]]; then
 		fail "\"$1\": $want" "expected: $want" "got:      $out"
 	elif in_kernel || [ "$want" = EBUSY ] || grep -q "log: .*mpath-rr: .*message" <<<"$out"; then
+		# trap: wrong-message
 		is "$(events_of)" "$e" "\"$1\": $want, a log line, no event"
 	else
 		fail "\"$1\": log line" "expected: a line \"mpath-rr: ... message ...\"" "got:      $out"
@@ -92,6 +95,7 @@ change "reinstate_path $C" PATH_REINSTATED "$C" 4
 
 # ---- groups ----
 event_only "switch_group 1"
+# trap: switch-shows
 is "$(current_group)" 1 "switch_group shows at once, without I/O"
 like "$(table_of)" '^0 (0|1 alua) 2 1 ' "TABLE shows it too"
 is "$(io read 0 4096)" ok "a read"
@@ -175,6 +179,7 @@ is "$(io write 4096 8192)" ok "and I/O works"
 dmsetup suspend $MAP
 for text in queue_if_no_path fail_if_no_path "disable_group 1" "enable_group 1" \
 	"switch_group 1" "fail_path $A" "reinstate_path $A"; do
+	# trap: suspended-message
 	refused "$text" EBUSY
 done
 dmsetup resume $MAP

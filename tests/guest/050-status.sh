@@ -20,6 +20,7 @@ is "$(io read 0 4096)" ok "a read"
 expect_info "a failed path and a disabled group" \
 	"2 0 0 0 3 1 A 0 2 0 $A F 1 $B A 0 E 0 1 1 $C A 0 0 D 0 1 2 $D A 0 0 7"
 message "switch_group 2"
+# trap: switch-shows
 is "$(current_group)" 2 "switch_group shows in INFO at once"
 is "$(table_of | awk '{i = 1; i += 1 + $i; i += 1 + $i; print $(i + 1)}')" 2 "and in TABLE"
 is "$(io read 0 4096)" ok "a read"

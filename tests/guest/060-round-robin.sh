@@ -54,6 +54,7 @@ times4() { echo "$1 $1 $1 $1"; }
 mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
 if ! in_kernel; then
 	counted 3 5
+	# trap: long-runs
 	expect_runs "repeat counts 3 and 5" "$(times4 "$A 3 $B 5")"
 	counted 7 1 2 30
 	expect_runs "repeat counts 7, 1, 2 and 30" "$(times4 "$A 7 $B 1 $C 2 $D 30")"

@@ -43,6 +43,7 @@ is "$RUNS" "4 4 4 4 4 4" "the repeat counts of the table"
 message "rr_min_io 7"
 value rr_min_io "7 (message)"
 runs_of 28
+# trap: min-io-requests
 is "$RUNS" "7 7 7 7" "rr_min_io 7 by message"
 message "rr_min_io 3"
 message "rr_min_io table"
@@ -79,6 +80,7 @@ is "$(cat "$PARAMS/rr_min_io")" 1 "the parameter has not changed"
 # ---- weights: multipathd multiplies repeat counts by a path's priority ----
 reload_map "0 0 1 1 round-robin 0 4 1 $A 50 $B 10 $C 1 $D 20"
 runs_of 162
+# trap: weights
 is "$RUNS" "50 10 1 20 50 10 1 20" "weights are honoured exactly"
 
 # ---- a run that is too long by now is cut ----
@@ -87,6 +89,7 @@ runs_of 20
 is "$RUNS" "20" "20 of a run of 1000"
 message "rr_min_io 8"
 runs_of 24
+# trap: tuned-live
 is "$RUNS" "8 8 8" "rr_min_io 8: the rest of the run is 8, not 980"
 
 # ---- bytes ----
@@ -101,6 +104,7 @@ reload_map "0 0 1 1 round-robin 0 2 1 $A 1000 $B 1000"
 message "rr_min_io_bytes 65536"
 value rr_min_io_bytes "65536 (message)"
 sizes 4k 48
+# trap: min-io-bytes
 is "$RUNS" "16 16 16" "rr_min_io_bytes 65536: 16 reads of 4 KiB"
 sizes 16k 12
 is "$RUNS" "4 4 4" "4 reads of 16 KiB"
@@ -171,6 +175,7 @@ waiting=$SPAWNED
 wait_until 5 "a read waits" blocked "$waiting"
 expect_fail "after two seconds it still does" "" timeout 2 tail --pid="$waiting" -f /dev/null
 message "no_path_timeout_secs 1"
+# trap: time-out-per-map
 ends 5 "no_path_timeout_secs 1 by message: it fails" "$waiting" EIO
 unlike "$(table_of)" queue_if_no_path "queueing has ended"
 message "queue_if_no_path"

@@ -116,6 +116,7 @@ while [ "$(now_ms)" -lt "$end" ] && alive "$LOAD"; do
 	wait_for 20 moved || { fail "I/O goes on after paths came back" "got: $(info_of)"; break; }
 done
 expect_ok "fio is still running after $MPRR_MINUTES minutes of it" alive "$LOAD"
+# trap: queued-no-eio disks-come-and-go
 end_load "verified I/O, all paths gone for seconds, queueing: 0 errors"
 is "$(valid_paths)" 4 "all four paths are valid again"
 wait_until 10 "nothing is in flight" idle

@@ -32,6 +32,7 @@ not() { ! "$@"; }
 # ---- queueing off ----
 mk_map "0 $LOADED"
 fail_all
+# trap: unqueued-eio
 is "$(io read 0 4096)" EIO "queueing off: a read is EIO"
 is "$(io write 0 4096)" EIO "queueing off: a write is EIO"
 is "$(io flush 0 0)" EIO "queueing off: a flush is EIO"
@@ -77,6 +78,7 @@ still "the write still waits" "$w"
 expect_ok "noflush suspend and resume again" sh -c "dmsetup suspend --noflush $MAP && dmsetup resume $MAP"
 still "the write still waits" "$w"
 expect_ok "a table with the paths again" reload_map "1 queue_if_no_path $LOADED"
+# trap: queued-no-eio
 ends 10 "the write ends well" "$w" '^ok'
 
 # noflush suspend pushes back even with queueing off
@@ -97,6 +99,7 @@ fail_all
 waiting "a read" "$HELPER" io $DEV read 0 4096
 r=$SPAWNED
 spawn dmsetup suspend $MAP
+# trap: flush-suspend-ends
 ends 10 "flush suspend with no path ends" "$SPAWNED" ''
 ends 10 "the waiting read got EIO" "$r" '^EIO'
 dmsetup resume $MAP
@@ -123,6 +126,7 @@ fail_all
 waiting "the last close with dirty pages" dd if=/dev/zero of=$DEV bs=4096 count=1 conv=nocreat,notrunc status=none
 still "it still waits" "$SPAWNED"
 expect_ok "fail_if_no_path" message fail_if_no_path
+# trap: close-freed
 ends 10 "the close ends" "$SPAWNED" ''
 message queue_if_no_path
 waiting "a read" "$HELPER" io $DEV read 0 4096
@@ -148,6 +152,7 @@ spawn "$HELPER" tur $DEV
 i=$SPAWNED
 still "SG_IO with no path and queueing waits" "$i"
 message "reinstate_path $A"
+# trap: ioctl-waits
 ends 10 "and goes on with a path" "$i" '^ok status=0'
 fail_all
 spawn "$HELPER" tur $DEV
@@ -171,6 +176,7 @@ t0=$(now_ms)
 fail_all
 # On a slow machine a read may come after the 2 s: then it is EIO at once, which is right.
 spawn "$HELPER" io $DEV read 0 4096
+# trap: time-out
 ends 10 "the time-out ends a read with EIO" "$SPAWNED" '^EIO'
 between $(($(now_ms) - t0)) 1900 $((4000 + 2000 * MPRR_SLOW)) "after about 2 s (in ms)"
 expect_ok "queueing is off now" not queueing

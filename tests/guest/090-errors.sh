@@ -41,6 +41,7 @@ caller() {
 	rule "${DISK[0]}" 9 "${OP[0]}" "$@"
 	rule "${DISK[1]}" 9 "${OP[0]}" "$@"
 	got=$(io "${OP[1]}" 65536 65536)
+	# trap: device-verdict
 	is "$got, $(failed) failed" "$errno, 0 failed" "$desc: the caller gets $errno, no path fails"
 	no_rules
 	reset_paths
@@ -64,6 +65,7 @@ transient() {
 	rule "${DISK[1]}" -2 "${OP[0]}" "$@"
 	got=
 	for i in 1 2 3 4; do got+="$(io "${OP[1]}" $((i * 65536)) 65536) "; done
+	# trap: busy-again
 	is "$got$(failed)" "ok ok ok ok 0" "$desc: tried again, no path fails"
 	no_rules
 	reset_paths
@@ -99,6 +101,7 @@ if have_rules; then
 	rule "${DISK[1]}" 9 0x42 0 0x2 0x5 0x20 0
 	rule "${DISK[0]}" 9 0x93 0 0x2 0x5 0x20 0
 	rule "${DISK[1]}" 9 0x93 0 0x2 0x5 0x20 0
+	# trap: no-discard
 	like "$(io discard 0 65536), $(failed) failed" '^E(REMOTEIO|OPNOTSUPP), 0 failed' \
 		"an unsupported discard: an error for the caller, no path fails"
 	no_rules

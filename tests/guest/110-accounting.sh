@@ -13,6 +13,7 @@ words() { info_paths | awk '{for (i = 6; i <= NF; i++) printf "%s ", $i} END {pr
 
 # counters DESC WORDS: nothing in flight anywhere, and the selector says the same
 counters() {
+	# trap: handed-back
 	wait_until 10 "$1: the map and its paths have nothing in flight" idle
 	is "$(words)" "$2" "$1: in-flight words of the selector"
 }

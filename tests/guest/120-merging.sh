@@ -32,6 +32,7 @@ echo mq-deadline >"/sys/block/$(dm_name)/queue/scheduler"
 for rw in write read; do
 	share seq $rw 64 1
 	diag "mq-deadline, $rw, one job of 64: requests, merged: $STATS"
+	# trap: busy-keeps-waiting
 	between "$SHARE" 30 100 "mq-deadline, sequential $rw: at least 30 % of the bios merge"
 done
 share seq write 16 2
@@ -76,6 +77,7 @@ spawn fio --name=other --filename="/dev/${DISK[1]}" --direct=1 --ioengine=libaio
 full() { [ "$(in_flight "${DISK[0]}")" -ge 3 ] && [ "$(in_flight "${DISK[1]}")" -ge 3 ]; }
 wait_until 10 "somebody else fills both paths" full
 spawn "$HELPER" reads $DEV 50
+# trap: idle-not-refused
 ends 20 "50 reads of the map end all the same" "$SPAWNED" '^ok done=50'
 
 done_testing

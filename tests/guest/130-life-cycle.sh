@@ -107,6 +107,7 @@ echo 60 >"$PARAMS/queue_if_no_path_timeout_secs"
 for round in 1 2 3; do
 	mk_map "1 queue_if_no_path $TWO"
 	for p in "$A" "$B" "$C" "$D"; do message "fail_path $p"; done
+	# trap: nothing-outlives
 	expect_ok "round $round: removed at once with the time-out and the events pending" dmsetup remove --retry $MAP
 	expect_ok "round $round: and the module unloads at once" mod_unload
 	mod_load
@@ -150,6 +151,7 @@ kill "$suspend" || true
 ends 3 "interrupted, it ends" "$suspend" ''
 ends 20 "the read ends well" "$slow" '^ok'
 echo 1 >$SDEB/delay
+# trap: suspend-interrupted
 is "$(dmsetup info -c --noheadings -o suspended $MAP | tr -d ' ')" Active "the map is not suspended"
 like "$(table_of)" '^1 queue_if_no_path' "queue_if_no_path is still on"
 is "$(io write 0 4096)" ok "and I/O works"

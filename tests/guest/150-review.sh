@@ -21,6 +21,7 @@ message "reinstate_path $A"
 
 # ---- a discard over the limits of both paths is not the paths' fault ----
 for d in "${DISK[@]}"; do echo 65536 >"/sys/block/$d/queue/discard_max_bytes"; done
+# trap: over-limit
 expect_fail "an 8 MiB discard over the paths' new limit fails" "" blkdiscard -l 8M $DEV
 is "$(path_state "$A") $(path_state "$B")" "A A" "and fails no path"
 is "$(io write 0 4096)" ok "a write works"

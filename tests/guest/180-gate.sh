@@ -52,9 +52,11 @@ between "$CLOSED" 0 700 "eight in order, one at a time each: nothing is held but
 load "and then four jobs in order" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
 between "$MERGED" 15 100 "then a flow that merges: the failed trials are forgotten"
 load "and then at random" --rw=randwrite --iodepth=32 --numjobs=1 --size=100% --do_verify=0
+# trap: self-tuning
 is "$CLOSED" 0 "then random writes: the flow that merged is forgotten"
 fresh "2 merge_deadline_us 0 $TABLE"
 load "merge_deadline_us 0" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
+# trap: merge-deadline
 is "$CLOSED" 0 "merge_deadline_us 0: the gate is never closed"
 
 # ---- max_inflight: what a path has at a time ----
@@ -70,9 +72,11 @@ most() { # the most that disk 0 has in flight while a load runs
 	ends 30 "max_inflight $1: verified I/O" "$SPAWNED" '^'
 }
 most 1
+# trap: in-flight-cap
 between "$MOST" 0 1 "max_inflight 1: never more than one request on a path"
 message max_inflight 3
 most 3
+# trap: tuned-live
 between "$MOST" 2 3 "max_inflight 3 by a message, at once"
 
 # ---- where a value comes from ----

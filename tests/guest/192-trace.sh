@@ -6,6 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "the in-kernel target has no trace events"; fi
+# trap: tracepoints
 mod_load
 paths_up 3 lbpu=1 ndelay=200000
 

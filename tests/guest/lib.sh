@@ -385,8 +385,8 @@ reads() { "$HELPER" reads "$DEV" "$@" || true; }
 TRACING=/sys/kernel/tracing
 
 # Every event would switch on one in __schedule, too, to know the names of processes: its code is
-# patched by way of a breakpoint, and QEMU before 8.1 may translate that at the very moment on
-# another processor and go on using it ("Oops: int3"). Nothing runs as often as __schedule.
+# patched by way of a breakpoint while other processors run it, and the emulator has been seen to
+# execute one that was gone from memory already ("Oops: int3"). Nothing runs as often as __schedule.
 trace_mount() {
 	[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
 	echo 0 >$TRACING/options/record-cmd

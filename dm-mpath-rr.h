@@ -448,6 +448,18 @@ static inline dev_t mprr_map_devt(const struct mprr_map *map)
 }
 
 /**
+ * mprr_elapsed_ns - how long something has taken
+ * @then: when it began, as ktime_get_ns() said there
+ * @now: what it says here
+ *
+ * Return: nanoseconds, 0 if the clock of the other CPU was a little ahead.
+ */
+static inline u64 mprr_elapsed_ns(u64 then, u64 now)
+{
+	return max_t(s64, now - then, 0);
+}
+
+/**
  * mprr_read_uint - read a word that must be an unsigned decimal number
  * @word: the word
  * @value: where the number goes

@@ -132,8 +132,7 @@ void mprr_stats_start(struct mprr_io *io)
 
 static void end_sample(const struct mprr_io *io, int dir)
 {
-	/* The clock of another CPU may be a little ahead. */
-	s64 took = max_t(s64, ktime_get_ns() - io->sample_ns, 0);
+	u64 took = mprr_elapsed_ns(io->sample_ns, ktime_get_ns());
 
 	mprr_rr_auto_sample(io->path, took);
 	if (dir < NR_LATENCY_DIRS)

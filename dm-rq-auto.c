@@ -245,7 +245,7 @@ static void judge_holding(struct mprr_gate *gate, const struct request *rq, bool
 {
 	/* The core stamps requests while iostats are on; the wait is 0 otherwise. */
 	if (now && rq->start_time_ns) {
-		s64 wait = clamp_t(s64, now - rq->start_time_ns, 0, NSEC_PER_SEC);
+		s64 wait = min_t(u64, mprr_elapsed_ns(rq->start_time_ns, now), NSEC_PER_SEC);
 
 		gate->wait_ns += (wait - (s64)gate->wait_ns) / 8;
 	}
@@ -361,8 +361,7 @@ bool mprr_auto_sequential(const struct mprr_gate *gate)
  */
 void mprr_auto_sample(struct mprr_gate *gate, const struct mprr_io *io)
 {
-	/* The clock of another CPU may be a little ahead. */
-	s64 took = clamp_t(s64, ktime_get_ns() - io->start_ns, 0, NSEC_PER_SEC);
+	s64 took = min_t(u64, mprr_elapsed_ns(io->start_ns, ktime_get_ns()), NSEC_PER_SEC);
 
 	gate->took_ns += (took - (s64)gate->took_ns) / 8;
 }

@@ -265,7 +265,7 @@ static void gate_rerun(struct rcu_head *rcu)
 
 static u64 held_ns(const struct mprr_gate *gate)
 {
-	return max_t(s64, ktime_get_ns() - READ_ONCE(gate->closed_ns), 0);
+	return mprr_elapsed_ns(READ_ONCE(gate->closed_ns), ktime_get_ns());
 }
 
 static void gate_open(struct mprr_gate *gate, enum mprr_gate_reason reason)

@@ -112,7 +112,7 @@ static void hst_end_io(struct mprr_path *path, size_t nr_bytes, u64 sent_ns)
 		return;
 	now = ktime_get_ns();
 	/* No time at all would read as "no sample". */
-	took = clamp_t(u64, now - sent_ns, 1, HST_MAX_NS) << HST_SHIFT;
+	took = clamp_t(u64, mprr_elapsed_ns(sent_ns, now), 1, HST_MAX_NS) << HST_SHIFT;
 
 	before = atomic64_read(&hst->average);
 	average = took;

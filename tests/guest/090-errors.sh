@@ -113,7 +113,6 @@ rm_map
 
 # ---- scsi_debug's global options: every kernel ----
 # opts DESC OPTS EVERY_NTH
-opts() { echo "$1" >$SDEB/opts; echo "$2" >$SDEB/every_nth; }
 mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
 at=$((0x1234 * 512 / 4096 * 4096))
 opts 2 0

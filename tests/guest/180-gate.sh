@@ -80,7 +80,6 @@ most 3
 between "$MOST" 2 3 "max_inflight 3 by a message, at once"
 
 # ---- where a value comes from ----
-tunable() { message tunables | sed -n "s/^$1 //p"; }
 is "$(tunable max_inflight) $(tunable merge_deadline_us)" "3 (message) auto (module)" "tunables says what is in force, and why"
 reload_map "2 max_inflight 5 $TABLE"
 is "$(tunable max_inflight)" "3 (message)" "a message outlives a new table"

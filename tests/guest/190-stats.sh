@@ -16,7 +16,6 @@ RANDOM=$RANDOM_SEED
 
 mod_load
 paths_up 4 lbpu=1 ndelay=100000
-opts() { echo "$1" >$SDEB/opts; echo "$2" >$SDEB/every_nth; }
 
 # words NUM: the path's line, one word a line; word NUM NAME: a value of it
 words() { message stats | grep "^path=$1 " | tr ' ' '\n'; }

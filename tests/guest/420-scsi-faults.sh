@@ -17,7 +17,6 @@ RACE=$PROGRAM
 mod_load
 paths_up 2
 
-opts() { echo "$1" >$SDEB/opts; echo "$2" >$SDEB/every_nth; }
 failed() { info_paths | grep -c ' F ' || true; }
 # Lost commands are found after so many seconds; on a slow machine none may take as long that
 # is not lost.

@@ -12,31 +12,6 @@
 
 #define SECTORS		131072		/* of the verified store, at most */
 
-/* ---- files ---- */
-
-int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), err = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = errno;
-	close(fd);
-	return err;
-}
-
-void read_file(const char *path, char *text, size_t room)
-{
-	int fd = open(path, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
-
-	text[n < 0 ? 0 : n] = 0;
-	text[strcspn(text, "\n")] = 0;
-	if (fd >= 0)
-		close(fd);
-}
-
 /* ---- I/O, verified: each written sector says which write it is of ---- */
 
 static uint32_t model[SECTORS];		/* 0: unknown */

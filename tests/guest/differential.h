@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "dm.h"
+#include "files.h"
 
 #define MAP		"mprrdiff"
 #define NR_WAITERS	10
@@ -59,8 +60,6 @@ void wait_asleep(struct waiter *w);
 int wait_done(struct waiter *w, unsigned int secs);
 uint64_t ms(void);
 void nap(unsigned int msecs);
-int write_file(const char *path, const char *text);
-void read_file(const char *path, char *text, size_t room);
 unsigned int map_in_flight(void);
 const char *disk(const char *path);
 void see_requests(int quiet);

@@ -12,30 +12,6 @@
 
 #include "fuzz.h"
 
-int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = errno;
-	close(fd);
-	return err;
-}
-
-bool read_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	text[strcspn(text, "\n")] = 0;
-	return n >= 0;
-}
-
 static const char *queue_of;
 
 static struct attribute {

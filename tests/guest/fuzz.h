@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
+#include "files.h"
+
 /* ---- the run ---- */
 
 extern uint64_t seed;		/* of the run */
@@ -166,8 +168,6 @@ struct attribute_write {
 	int err;
 };
 
-int write_file(const char *path, const char *text);	/* 0 or an errno */
-bool read_file(const char *path, char *text, size_t size);	/* its first line */
 void attributes_read(const char *disk);
 struct attribute_write any_attribute(void);
 void *write_attribute(void *arg);

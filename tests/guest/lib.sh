@@ -246,6 +246,9 @@ has_target() { dmsetup targets | awk -v t="$1" '$1 == t {f = 1} END {exit !f}'; 
 
 SDEB=/sys/bus/pseudo/drivers/scsi_debug
 
+# opts OPTS EVERY: scsi_debug does what the bits OPTS say to every EVERY-th command
+opts() { echo "$1" >$SDEB/opts; echo "$2" >$SDEB/every_nth; }
+
 scsi_debug_disks() {
 	local d
 	for d in /sys/bus/pseudo/devices/adapter*/host*/target*/*:*/block/*; do
@@ -367,6 +370,8 @@ events_of() { dmsetup info -c --noheadings -o events "${1:-$MAP}" | tr -d ' '; }
 
 # message TEXT: through dmsetup, must work
 message() { dmsetup message "$MAP" 0 "$@"; }
+# tunable NAME: what the message tunables says of it: value (where it comes from)
+tunable() { message tunables | sed -n "s/^$1 //p"; }
 # stat_of NAME: a number of the message stats
 stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
 

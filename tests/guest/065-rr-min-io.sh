@@ -22,7 +22,6 @@ runs_of() {
 	is "$(reads "$1")" "ok done=$1 errors=0" "$1 reads of 4 KiB"
 	RUNS=$(trace_stop | runs | awk '{print $2}' | xargs)
 }
-tunable() { message tunables | sed -n "s/^$1 //p"; }
 # value NAME EXPECTED: what tunables says
 value() { is "$(tunable "$1")" "$2" "tunables: $1 $2"; }
 # refused NAME VALUE: with an errno, a line in the log, and no change
@@ -229,9 +228,14 @@ shares() {
 	expect_ok "$1: 240 random reads, 16 at a time" fio --name=a --filename=$DEV --direct=1 --ioengine=libaio \
 		--iodepth=16 --rw=randread --bs=4k --number_ios=240 --size=32m --output="$MPRR_TMP/fio.a"
 	MS=$(sed -n 's/.*run=\([0-9]*\)-.*/\1/p' "$MPRR_TMP/fio.a")
-	SLOW=$(trace_stop | awk -v d="$slow" '$1 == d {n++} END {print int(n * 100 / NR)}')
+	trace_stop >"$MPRR_TMP/trace"
+	SLOW=$(awk -v d="$slow" '$1 == d {n++} END {print int(n * 100 / NR)}' "$MPRR_TMP/trace")
+	diag "$1: $(awk '{print $1, $3}' "$MPRR_TMP/trace" | sort | uniq -c | awk '{print $1 " of " $3 " sectors to " $2}' | xargs)" \
+		"$(message stats | grep -oE '^path=[^ ]*| busy=[^ ]*| refused=[^ ]*' | xargs)"
 }
 LEN=65536 mk_map "0 0 1 1 round-robin 0 2 1 $fast 1 $slow 1"
+# Nobody else reads the disks while what they get is counted.
+udevadm settle -t $((20 * MPRR_SLOW)) || true
 shares "rr_min_io 1"
 between "$SLOW" 45 55 "in turn: the slow path gets half of them (%)"
 turns=$MS

@@ -91,13 +91,14 @@ diag "$(spawn_output "$loader")"
 wait_until 30 "all four paths are usable at the end" four_paths
 
 # ---- what a message set survives multipathd's reloads and its restart ----
-tunable() { dmsetup message "$MAP" 0 tunables | sed -n "s/^$1 //p"; }
 # runs_are LENGTH DESC: 4 KiB reads come to the paths in runs of so many
 runs_are() {
+	# Whatever reads the map takes part in its runs.
+	udevadm settle -t $((20 * MPRR_SLOW)) || true
 	trace_start "${NUM[@]}"
 	reads $(($1 * 5)) >/dev/null
-	# without multipathd's own requests
-	is "$(trace_stop | awk '$3 == 8' | runs | sed '1d;$d' | awk '{print $2}' | sort -u | xargs)" "$1" "$2"
+	# without what multipathd sends to the paths themselves
+	is "$(trace_stop | awk '$2 ~ /^R/' | runs | sed '1d;$d' | awk '{print $2}' | sort -u | xargs)" "$1" "$2"
 }
 paths_are() { [ "$(info_paths | wc -l)" = "$1" ] && daemon_idle; }
 runs_are 100 "runs of 100, as multipath.conf says"

@@ -412,11 +412,11 @@ trace_start() {
 	echo 1 >$TRACING/tracing_on
 }
 
-# trace_stop: one line a request in order of issue: maj:min R|W... sectors
+# trace_stop [sector]: one line a request in order of issue: maj:min R|W... sectors, and where
 trace_stop() {
 	echo 0 >$TRACING/tracing_on
 	echo 0 >$TRACING/events/block/block_rq_issue/enable
-	sed -n 's/.*block_rq_issue: \([0-9]*\),\([0-9]*\) \([A-Z]*\) .* + \([0-9]*\) .*/\1:\2 \3 \4/p' \
+	sed -n "s/.*block_rq_issue: \([0-9]*\),\([0-9]*\) \([A-Z]*\) .* \([0-9]*\) + \([0-9]*\) .*/\1:\2 \3 \5${1:+ \4}/p" \
 		$TRACING/trace
 	echo >$TRACING/trace
 }

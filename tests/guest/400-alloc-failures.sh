@@ -108,6 +108,9 @@ only_in_module
 LEAST=10 failing attach "a table that attaches a handler" load $MAP "$(table "$RICH")"
 if modprobe scsi_dh_hp_sw; then
 	LEAST=4 failing other "a table with another handler than the attached" load $MAP "$(table "$OTHER")"
+	dmsetup load $MAP --table "$(table "$OTHER")"
+	REPLACED=$(dmsetup table --inactive $MAP)
+	dmsetup clear $MAP
 fi
 anywhere
 LEAST=20 failing rich "a table with a handler and every selector" load $MAP "$(table "$RICH")" "${DISK[@]}"
@@ -168,9 +171,14 @@ callers() {
 			/GFP_(KERNEL|ATOMIC|NOIO)|kzalloc_obj\(|alloc_(ordered_)?workqueue\(/ {print fn, file, NR}' "$f"
 	done
 }
-# It asks about a queue that is no SCSI device: the kernel says so before it allocates.
-NEVER=kernel_retains_handlers
-for caller in $(callers | awk -v never=$NEVER '$1 != never {print $1}' | sort -u); do
+# These cannot fail while a table is loaded:
+# kernel_retains_handlers asks about a queue that is no SCSI device: the kernel says so before it allocates;
+# mprr_bundle_clone_bio is on the request path, and has a reserve.
+NEVER="kernel_retains_handlers mprr_bundle_clone_bio"
+# attach_named asks for the name of a handler that cannot be replaced: newer kernels always keep the
+# one that is attached, and then only a handler that comes in between leads there.
+case ${REPLACED:-} in *hp_sw*) ;; *) NEVER+=" attach_named" ;; esac
+for caller in $(callers | awk -v never=" $NEVER " '!index(never, " " $1 " ") {print $1}' | sort -u); do
 	hit=$(grep -cE " $caller dm-" "$MPRR_TMP/sites" || true)
 	if [ "$hit" != 0 ]; then pass "$caller: its allocations failed in $hit places"; else
 		fail "$caller: its allocations have failed" "expected: in the list above" \

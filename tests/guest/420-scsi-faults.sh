@@ -211,13 +211,16 @@ if [ -w "$(rules_of "${DISK[0]}")" ]; then
 	# lost once, and neither abort nor LUN reset help: SCSI goes on to the target, bus, host
 	load_begin
 	go_on 5
+	klog_mark
 	rule "${DISK[0]}" 3 1
 	rule "${DISK[0]}" 4 1
 	rule "${DISK[0]}" 0 -1
 	recovering() { grep -q recovery "/sys/class/scsi_host/$HOST/state"; }
 	[[ $(scsi_dir "${DISK[0]}") =~ /(host[0-9]+)/ ]]
 	HOST=${BASH_REMATCH[1]}
-	wait_until 20 "a host is in error recovery" recovering
+	# The state "recovery" may last no longer than a look takes: scsi_debug says what it refused.
+	reset_refused() { klog | grep -q 'fail lun reset'; }
+	wait_until 20 "a host is in error recovery and its LUN reset fails" reset_refused
 	at=$(issued "${DISK[1]}")
 	wait_until 30 "I/O goes on over the other path" moved "${DISK[1]}" $((at + 5))
 	not_recovering() { ! recovering; }

@@ -44,7 +44,14 @@ static int disarm(void)
 	return atoi(text) > 0;
 }
 
-/* the log of the failure: its name, and the module's innermost frame */
+/* Is this one of the kernel's inline allocators, of which the compiler made a function? */
+static int is_allocator(const char *frame)
+{
+	return !strncmp(frame, "_k", 2) || !strncmp(frame, "kmalloc", 7) ||
+	       !strncmp(frame, "kzalloc", 7);
+}
+
+/* the log of the failure: its name, and the module's innermost frame that is its own */
 static void read_log(char *fault, char *frame, size_t room)
 {
 	char rec[8192], *text, *p;
@@ -70,7 +77,8 @@ static void read_log(char *fault, char *frame, size_t room)
 			sscanf(p, "name %63[^, \n]", fault);
 		/* Guesses of the unwinder have a question mark. */
 		if (inside && frame[0] == '-' && strstr(text, "[" MODULE) && !strchr(text, '?'))
-			sscanf(text, " %127s", frame);
+			if (sscanf(text, " %127s", frame) == 1 && is_allocator(frame))
+				snprintf(frame, room, "-");
 		if (strstr(text, "</TASK>"))
 			inside = 0;
 	}

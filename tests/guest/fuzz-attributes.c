@@ -47,10 +47,15 @@ void attributes_read(const char *disk)
 	}
 }
 
-/* A value for one of them, most of them good. */
+/*
+ * A value for one of them, most of them good.  Not bfq where there is lockdep:
+ * it runs hardware queues with its lock held, lockdep reports a cycle of bfq's and
+ * the block layer's locks, and then watches nothing any more.
+ */
 struct attribute_write any_attribute(void)
 {
-	static const char *const schedulers[] = { "none", "mq-deadline", "kyber", "bfq" };
+	const char *const schedulers[] = { "none", "mq-deadline", "kyber",
+					   access("/proc/lockdep", F_OK) ? "bfq" : "none" };
 	struct attribute *a = &attributes[percent(40) ? 0 : below(NR_ATTRIBUTES)];
 	struct attribute_write w = { .file = attribute_file(a->name) };
 

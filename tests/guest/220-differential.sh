@@ -102,7 +102,9 @@ rmmod scsi_debug
 [ ! -d /sys/module/scsi_dh_alua ] || rmmod scsi_dh_alua
 
 # ---- scenarios ----
-disks
+# vpd_use_hostno=1: all paths are active; otherwise it is the host's number that decides, and each
+# load of scsi_debug has other numbers.
+disks vpd_use_hostno=1
 udev_off
 rules=no
 [ ! -w "${PATHS[3]#*=}" ] || rules=yes

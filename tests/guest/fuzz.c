@@ -135,7 +135,7 @@ uint64_t rnd(void)
 	return z ^ z >> 31;
 }
 
-static char pool[8 << 20];
+static char pool[64 << 20];	/* a word that is too long, many times */
 static size_t pool_used;
 
 void case_begin(long nr)

@@ -295,11 +295,14 @@ lun_depth() {
 }
 
 # loop_up FILE-OR-DEVICE: a loop disk over it; name (loop0) in LOOP
+# A loop disk keeps its queue's settings when its file goes: they begin anew.
 loop_up() {
 	modprobe loop
 	LOOP=$(losetup -f --show "$@")
 	LOOP=${LOOP##*/}
 	echo "$LOOP" >>"$MPRR_TMP/loops"
+	echo none >"/sys/block/$LOOP/queue/scheduler"
+	echo 128 >"/sys/block/$LOOP/queue/nr_requests"
 }
 
 # udev_off: for tests that make thousands of uevents nobody needs, and no device; the runner

@@ -302,7 +302,7 @@ static const struct { const char *meaning, *re; } meanings[] = {
 	{ "-", "([Ff]ailing|[Rr]einstating) path" },
 	{ "timed-out", "queue_if_no_path.*timeout|no path came back" },
 	{ "message", "message|PG number" },
-	{ "handler-dropped", "[Nn]ot.*SCSI|non.?SCSI" },
+	{ "handler-dropped", "[Nn]ot.*SCSI|non.?SCSI|only allowed for SCSI" },
 	{ "refused: device", "error getting device|its own path" },
 	{ "refused: selector", "unknown (path )?selector" },
 	{ "refused: handler", "hardware handler|handler (arg|word)" },

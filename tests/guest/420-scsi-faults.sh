@@ -219,7 +219,7 @@ if [ -w "$(rules_of "${DISK[0]}")" ]; then
 	[[ $(scsi_dir "${DISK[0]}") =~ /(host[0-9]+)/ ]]
 	HOST=${BASH_REMATCH[1]}
 	# The state "recovery" may last no longer than a look takes: scsi_debug says what it refused.
-	reset_refused() { klog | grep -q 'fail lun reset'; }
+	reset_refused() { [[ $(klog) == *'fail lun reset'* ]]; }
 	wait_until 20 "a host is in error recovery and its LUN reset fails" reset_refused
 	at=$(issued "${DISK[1]}")
 	wait_until 30 "I/O goes on over the other path" moved "${DISK[1]}" $((at + 5))

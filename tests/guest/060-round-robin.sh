@@ -129,7 +129,6 @@ loop_up /dev/mapper/mprrslow
 slow=$LOOP
 loop_up "$MPRR_TMP/back"
 fast=$LOOP
-echo none >"/sys/block/$slow/queue/scheduler"
 echo 4 >"/sys/block/$slow/queue/nr_requests"
 A=$(devno "$slow") B=$(devno "$fast")
 LEN=65536 mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"

@@ -112,7 +112,6 @@ fi
 rm_map
 
 # ---- scsi_debug's global options: every kernel ----
-# opts DESC OPTS EVERY_NTH
 mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
 at=$((0x1234 * 512 / 4096 * 4096))
 opts 2 0

@@ -102,9 +102,8 @@ rmmod scsi_debug
 [ ! -d /sys/module/scsi_dh_alua ] || rmmod scsi_dh_alua
 
 # ---- scenarios ----
-# vpd_use_hostno=1: all paths are active; otherwise it is the host's number that decides, and each
-# load of scsi_debug has other numbers.
-disks vpd_use_hostno=1
+disks
+alua_all_active
 udev_off
 rules=no
 [ ! -w "${PATHS[3]#*=}" ] || rules=yes

@@ -20,7 +20,6 @@ done
 A=${NUM[0]} B=${NUM[1]} C=${NUM[2]} LEN=$SECTORS
 
 # ---- two idle paths beside a busy one get the same ----
-issued() { awk '{print $1 + $5}' "/sys/block/$1/stat"; }
 stuck() { [ "$(in_flight "${DISK[0]}")" -ge 2 ]; }
 for words in "queue-length 0 3 1 $A 1 $B 1 $C 1" "service-time 0 3 2 $A 1 1 $B 1 1 $C 1 1"; do
 	name=${words%% *}
@@ -114,8 +113,7 @@ rm_map
 
 # ---- activation races with switches, suspends, and the end of a disk ----
 if modprobe scsi_dh_alua; then
-	# vpd_use_hostno=1: all paths are active; otherwise the host's number decides
-	paths_up 4 vpd_use_hostno=1
+	paths_up 4
 	[[ $(scsi_dir "${DISK[3]}") =~ /(host[0-9]+)/ ]]
 	host=${BASH_REMATCH[1]}
 	FIRST="3 queue_if_no_path pg_init_retries 5 1 alua 2 1 round-robin 0 2 1 $A 3 $B 3"
@@ -164,6 +162,7 @@ if modprobe scsi_dh_alua; then
 	RULES=/sys/kernel/debug/scsi_debug
 	rules_of() { echo "$RULES/$(basename "$(scsi_dir "$1")")/error"; }
 	if [ -w "$(rules_of "${DISK[0]}")" ]; then
+		alua_all_active
 		mk_map "0 1 alua 1 1 round-robin 0 2 1 $A 1 $B 1"
 		for d in "${DISK[0]}" "${DISK[1]}"; do echo "2 -3 0x28 0 0 0x2 0x2 0x4 0xa" >"$(rules_of "$d")"; done
 		is "$(reads 8), $(info_paths | grep -c ' F ' || true) failed" "ok done=8 errors=0, 0 failed" \

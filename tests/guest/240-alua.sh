@@ -55,8 +55,7 @@ diag "port group 1: ${DISK[*]:0:2}, 2: ${DISK[*]:2:2}"
 
 reinstate() { local p; for p in $(info_paths | awk '$4 == "F" {print $3}'); do message "reinstate_path $p"; done; }
 current_is() { [ "$(current_group)" = "$1" ]; }
-# done_ios: the paths' completed I/Os
-group_ios() { awk '{n += $1 + $5} END {print n}' "/sys/block/${DISK[2 * $1 - 2]}/stat" "/sys/block/${DISK[2 * $1 - 1]}/stat"; }
+group_ios() { issued "${DISK[@]:2 * $1 - 2:2}"; }
 moves() { [ "$(group_ios "$1")" -ge "$2" ]; }
 
 place 2 2

@@ -41,19 +41,16 @@ load_end() {
 	ends 40 "$1: every I/O ends well, data is right" "$LOAD" '^ok '
 	diag "$(spawn_output "$LOAD")"
 }
-# issued DISK: I/Os that the disk was given and that ended
-issued() { awk '{print $1 + $5}' "/sys/block/$1/stat"; }
 moved() { [ "$(issued "$1")" -ge "$2" ]; }
 # completed DISK: commands that its driver has completed; issued counts the refused ones, too
 completed() { echo $(($(cat "$(scsi_dir "$1")/iodone_cnt"))); }
 # go_on N: the verified load has done N more I/Os, on any disk
 go_on() {
 	local at
-	all_issued() { local d n=0; for d in "${DISK[@]}"; do n=$((n + $(issued "$d"))); done; echo $n; }
-	all_moved() { [ "$(all_issued)" -ge $((at + $1)) ]; }
-	at=$(all_issued)
+	all_moved() { [ "$(issued "${DISK[@]}")" -ge $((at + $1)) ]; }
+	at=$(issued "${DISK[@]}")
 	wait_for 15 all_moved "$1" || fail "I/O goes on" "expected: $1 more I/Os" \
-		"got:      $(($(all_issued) - at))" "$(info_of)"
+		"got:      $(($(issued "${DISK[@]}") - at))" "$(info_of)"
 }
 
 # ---- what SCSI repeats by itself: no path fails ----

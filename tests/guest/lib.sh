@@ -249,6 +249,10 @@ SDEB=/sys/bus/pseudo/drivers/scsi_debug
 # opts OPTS EVERY: scsi_debug does what the bits OPTS say to every EVERY-th command
 opts() { echo "$1" >$SDEB/opts; echo "$2" >$SDEB/every_nth; }
 
+# alua_all_active: scsi_debug reports each port group as active from now on. Before, the number of the
+# host decides: active, non-optimized, or standby. Disks found from now on are no ALUA disks.
+alua_all_active() { echo 1 >$SDEB/vpd_use_hostno; }
+
 scsi_debug_disks() {
 	local d
 	for d in /sys/bus/pseudo/devices/adapter*/host*/target*/*:*/block/*; do
@@ -379,6 +383,8 @@ tunable() { message tunables | sed -n "s/^$1 //p"; }
 stat_of() { message stats | tr ' ' '\n' | sed -n "/^$1\$/{n;p;}"; }
 
 dm_name() { basename "$(readlink -f "/dev/mapper/${1:-$MAP}")"; }
+# issued DISK...: reads and writes that the disks were given and that ended
+issued() { local d; for d; do cat "/sys/block/$d/stat"; done | awk '{n += $1 + $5} END {print n + 0}'; }
 in_flight() { awk '{print $1 + $2}' "/sys/block/$1/inflight"; }
 # queue ATTRIBUTE DISK
 queue() { cat "/sys/block/$2/queue/$1"; }
@@ -415,11 +421,11 @@ trace_start() {
 	echo 1 >$TRACING/tracing_on
 }
 
-# trace_stop [sector]: one line a request in order of issue: maj:min R|W... sectors, and where
+# trace_stop: one line a request in order of issue: maj:min R|W... sectors
 trace_stop() {
 	echo 0 >$TRACING/tracing_on
 	echo 0 >$TRACING/events/block/block_rq_issue/enable
-	sed -n "s/.*block_rq_issue: \([0-9]*\),\([0-9]*\) \([A-Z]*\) .* \([0-9]*\) + \([0-9]*\) .*/\1:\2 \3 \5${1:+ \4}/p" \
+	sed -n 's/.*block_rq_issue: \([0-9]*\),\([0-9]*\) \([A-Z]*\) .* + \([0-9]*\) .*/\1:\2 \3 \4/p' \
 		$TRACING/trace
 	echo >$TRACING/trace
 }

@@ -383,7 +383,6 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 		       unsigned int cmd, bool *forward)
 {
 	struct mprr_map *map = ti->private;
-	const struct mprr_selector_type *ps;
 	struct mprr_group *group;
 	struct mprr_path *path;
 
@@ -398,12 +397,10 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 	if (mprr_pg_init_pending(map) && mprr_pg_init_start(map))
 		return -ENOTCONN;
 
-	ps = group->ps_type;
-	path = ps->select(group, 0);
+	/* An ioctl is no request of a run: nothing is chosen for it. */
+	path = mprr_selector_peek(group);
 	if (!path)
 		path = any_path(group);
-	else if (ps->give_back)
-		ps->give_back(path);	/* an ioctl is no request of a run */
 
 	*bdev = path->dev->bdev;
 	/* Not the whole device: DM asks for CAP_SYS_RAWIO. */

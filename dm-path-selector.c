@@ -182,24 +182,20 @@ void mprr_selector_pass(struct mprr_path *path)
 }
 
 /**
- * mprr_selector_give_back - the path just chosen is not used: one more in its run
- * @path: the path
+ * mprr_selector_peek - the path that has the turn, for what is no request
+ * @group: the group; its turn stays as it is
  *
  * Context: any, no lock needed.
+ * Return: the path, or NULL when none is usable.
  */
-void mprr_selector_give_back(struct mprr_path *path)
+struct mprr_path *mprr_selector_peek(struct mprr_group *group)
 {
-	struct mprr_group *group = path->group;
 	s64 turn = atomic64_read(&group->ps_state);
-	u64 unit;
+	unsigned int i = turn_index(turn);
 
-	/* What selecting for no data has cost, in either unit: 1. */
-	do {
-		unit = turn & TURN_SECTORS;
-		if (turn_index(turn) != path->index || turn_left(turn) >= run_length(path, unit))
-			return;
-	} while (!atomic64_try_cmpxchg(&group->ps_state, &turn,
-				       unit | make_turn(path->index, turn_left(turn) + 1)));
+	if (!run_left(turn, run_unit(group)) || !usable(group, i))
+		i = mprr_group_next_usable(group, next_index(group, i));
+	return i < group->nr_paths ? group->paths[i] : NULL;
 }
 
 /**
@@ -280,9 +276,6 @@ struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,
 		if (!left || !usable(group, i))
 			break;
 		left = min(left, run_length(group->paths[i], unit));
-		/* What an ioctl gave back is no run. */
-		if (left == 1 && run_length(group->paths[i], unit) == 1)
-			break;
 		if (atomic64_try_cmpxchg(&group->ps_state, &turn,
 					 unit | make_turn(i, left - min(left, cost))))
 			return group->paths[i];
@@ -362,7 +355,6 @@ const struct mprr_selector_type mprr_round_robin = {
 	.select		= rr_select,
 	.another	= rr_another,
 	.pass		= mprr_selector_pass,
-	.give_back	= mprr_selector_give_back,
 	.emit_path	= rr_emit_path,
 };
 

@@ -47,8 +47,6 @@
  *	Returns the path, or NULL when none is usable.
  * @pass: optional; the given path was chosen but did not take the request:
  *	another one has the turn.  Any context.
- * @give_back: optional; the path just selected is not used after all: forget it.
- *	Any context.
  * @start_io: optional; the path takes so many bytes.  Any context.
  * @end_io: optional; exact counterpart of @start_io.  Any context.  @sent_ns is when
  *	the request went to the path (ktime_get_ns()), 0 if not @timed or if the path
@@ -78,7 +76,6 @@ struct mprr_selector_type {
 	struct mprr_path *(*select)(struct mprr_group *group, size_t nr_bytes);
 	struct mprr_path *(*another)(struct mprr_path *path, size_t nr_bytes);
 	void (*pass)(struct mprr_path *path);
-	void (*give_back)(struct mprr_path *path);
 	void (*start_io)(struct mprr_path *path, size_t nr_bytes);
 	void (*end_io)(struct mprr_path *path, size_t nr_bytes, u64 sent_ns);
 	unsigned int (*emit_group)(const struct mprr_group *group, char *result,
@@ -99,7 +96,7 @@ int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **arg
 			   const char **error, unsigned int *bad);
 unsigned int mprr_group_next_usable(const struct mprr_group *group, unsigned int start);
 void mprr_selector_pass(struct mprr_path *path);
-void mprr_selector_give_back(struct mprr_path *path);
+struct mprr_path *mprr_selector_peek(struct mprr_group *group);
 struct mprr_path *mprr_selector_next(struct mprr_path *path, size_t nr_bytes);
 struct mprr_path *mprr_selector_turn(struct mprr_group *group);
 struct mprr_path *mprr_selector_least(struct mprr_group *group, size_t nr_bytes,

@@ -46,6 +46,5 @@ const struct mprr_selector_type mprr_queue_length = {
 	.select		= ql_select,
 	.another	= mprr_selector_next,
 	.pass		= mprr_selector_pass,
-	.give_back	= mprr_selector_give_back,
 	.emit_path	= ql_emit_path,
 };

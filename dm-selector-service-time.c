@@ -81,7 +81,6 @@ const struct mprr_selector_type mprr_service_time = {
 	.select		= st_select,
 	.another	= mprr_selector_next,
 	.pass		= mprr_selector_pass,
-	.give_back	= mprr_selector_give_back,
 	.start_io	= st_start_io,
 	.end_io		= st_end_io,
 	.emit_path	= st_emit_path,

@@ -64,6 +64,20 @@ expect_runs "repeat count 1: strictly in turn" "$(times4 "$A 1 $B 1")"
 counted 1 1 1
 expect_runs "three paths, repeat count 1" "$(times4 "$A 1 $B 1 $C 1")"
 
+# ---- an ioctl is no request of a run, whenever it comes ----
+if ! in_kernel; then
+	counted 1 1
+	spawn "$HELPER" ioctl $DEV 0x5555 1000000000
+	ioctls=$SPAWNED
+	trace_start "${NUM[@]}"
+	is "$(reads 3000)" "ok done=3000 errors=0" "3000 reads while another process sends ioctls"
+	is "$(trace_stop | runs | awk '{print $2}' | sort -n | uniq -c | xargs)" "3000 1" \
+		"they go to the paths strictly in turn: 3000 runs of 1"
+	expect_ok "ioctls were sent all the time" alive "$ioctls"
+	kill "$ioctls"
+	wait_for 5 gone "$ioctls" || fail "the ioctls end"
+fi
+
 # ---- a failed path drops out, the others keep their turns; back: it joins ----
 reload_map "0 0 1 1 round-robin 0 3 1 $A 1 $B 1 $C 1"
 message "fail_path $B"

@@ -221,21 +221,23 @@ for ms in 20 400; do
 	slow=$(devno "$LOOP")
 	[ $ms != 20 ] || fast=$slow
 done
-# shares DESC: SLOW = percent of 240 random reads, 16 at a time, that the slow path got; MS = how long.
+# shares DESC: 240 random reads, 16 at a time, no two of them neighbours that would merge.
+# SPLIT = what the fast and the slow path got, SLOW = the latter in percent; MS = how long.
 shares() {
 	trace_start "$fast" "$slow"
 	expect_ok "$1: 240 random reads, 16 at a time" fio --name=a --filename=$DEV --direct=1 --ioengine=libaio \
-		--iodepth=16 --rw=randread --bs=4k --number_ios=240 --size=32m --output="$MPRR_TMP/fio.a"
+		--iodepth=16 --rw=randread --bs=4k --blockalign=16k --number_ios=240 --size=32m --output="$MPRR_TMP/fio.a"
 	MS=$(sed -n 's/.*run=\([0-9]*\)-.*/\1/p' "$MPRR_TMP/fio.a")
 	trace_stop >"$MPRR_TMP/trace"
 	is "$(wc -l <"$MPRR_TMP/trace")" 240 "$1: they are 240 requests on the paths"
+	SPLIT=$(awk -v f="$fast" -v s="$slow" '{n[$1]++} END {print n[f] + 0, n[s] + 0}' "$MPRR_TMP/trace")
 	SLOW=$(awk -v d="$slow" '$1 == d {n++} END {print int(n * 100 / NR)}' "$MPRR_TMP/trace")
 	diag "$1: $(awk '{print $1}' "$MPRR_TMP/trace" | sort | uniq -c | awk '{print $1 " to " $2}' | xargs);" \
 		"$(message stats | grep -oE '^path=[^ ]*| busy=[^ ]*| refused=[^ ]*' | xargs)"
 }
 LEN=65536 mk_map "0 0 1 1 round-robin 0 2 1 $fast 1 $slow 1"
 shares "rr_min_io 1"
-is "$SLOW" 50 "in turn: the slow path gets half of them (%)"
+is "$SPLIT" "120 120" "in turn: the slow path gets half of them"
 turns=$MS
 message "rr_min_io auto"
 reads 64 >/dev/null

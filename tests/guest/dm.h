@@ -136,6 +136,28 @@ static inline int dm_message(int fd, const char *map, const char *text)
 	return dm_call(fd, DM_TARGET_MSG, io, map);
 }
 
+/* the same, and the target's answer in text, cut to room */
+static inline int dm_ask(int fd, const char *map, const char *text, char *answer, size_t room)
+{
+	size_t size = sizeof(struct dm_ioctl) + sizeof(struct dm_target_msg) + strlen(text) + 1;
+	struct dm_ioctl *io;
+	int err;
+
+	if (size < sizeof(*io) + room)
+		size = sizeof(*io) + room;
+	io = calloc(1, size);
+	if (!io)
+		return ENOMEM;
+	io->data_size = size;
+	strcpy(((struct dm_target_msg *)(io + 1))->message, text);
+	err = dm_call(fd, DM_TARGET_MSG, io, map);
+	*answer = 0;
+	if (!err && (io->flags & DM_DATA_OUT_FLAG))
+		snprintf(answer, room, "%s", (char *)io + io->data_start);
+	free(io);
+	return err;
+}
+
 /* the live map's TABLE line without start, length and target name, in text */
 static inline int dm_table_of(int fd, const char *map, char *text, size_t room)
 {

@@ -17,6 +17,7 @@
 #include <scsi/sg.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -33,9 +34,11 @@ static int usage(FILE *to)
 	      "  message MAP TEXT       send TEXT to sector 0 of MAP\n"
 	      "      these print the errno name, then the kernel log lines of the call\n"
 	      "  io DEV OP OFF LEN      one I/O; OP: read write bread bwrite discard zeroes secure flush\n"
-	      "  reads DEV COUNT [SEED] COUNT direct 4 KiB reads, no two adjacent, one at a time\n"
+	      "  reads DEV COUNT [SEED [MAP [MOST]]]\n"
+	      "                         COUNT direct 4 KiB reads, no two adjacent, one at a time; with\n"
+	      "                         MAP, each when its stats say that MOST (0) are in flight\n"
 	      "  tur DEV                SG_IO TEST UNIT READY\n"
-	      "  ioctl DEV NUMBER       an argument-less ioctl\n"
+	      "  ioctl DEV NUMBER [COUNT]  an argument-less ioctl, once or COUNT times\n"
 	      "  hold DEV               open DEV exclusively until killed\n"
 	      "  uevents                print each kernel uevent of a block device on one line\n",
 	      to);
@@ -191,8 +194,34 @@ static int do_io(const char *dev, const char *op, uint64_t off, uint64_t len)
 	return !!err;
 }
 
-static int do_reads(const char *dev, long count, unsigned int seed)
+/*
+ * dm-rq ends the bios before the target hears of the completion: the next read may
+ * come before the selector has counted the last one, and see a busy path.
+ */
+static int wait_quiet(int dm, const char *map, int most)
 {
+	char reply[1 << 14];
+	const char *at;
+	int err, tries;
+
+	for (tries = 0; tries < 100000; tries++) {
+		err = dm_ask(dm, map, "stats", reply, sizeof(reply));
+		if (err)
+			return err;
+		/* the gate's, which counts last */
+		at = strstr(reply, " in_flight ");
+		if (!at)
+			return EPROTO;
+		if (atoi(at + strlen(" in_flight ")) <= most)
+			return 0;
+		sched_yield();
+	}
+	return ETIME;
+}
+
+static int do_reads(const char *dev, long count, unsigned int seed, const char *map, int most)
+{
+	int dm = map ? dm_open() : -1, err;
 	int fd = open(dev, O_RDONLY | O_DIRECT), last = 0;
 	long done = 0, errors = 0;
 	uint64_t size = 0, blocks, at, before = 1;
@@ -211,6 +240,11 @@ static int do_reads(const char *dev, long count, unsigned int seed)
 		if (at + 1 == before || at == before || at == before + 1)
 			continue;
 		before = at;
+		err = map ? wait_quiet(dm, map, most) : 0;
+		if (err) {
+			printf("stats:%s done=%ld errors=%ld\n", errname(err), done, errors);
+			return 1;
+		}
 		if (pread(fd, buf, 4096, at << 12) == 4096) {
 			done++;
 		} else {
@@ -241,7 +275,7 @@ static int do_tur(const char *dev)
 	return !!err;
 }
 
-static int do_ioctl(const char *dev, unsigned long nr)
+static int do_ioctl(const char *dev, unsigned long nr, long count)
 {
 	int fd = open(dev, O_RDONLY | O_NONBLOCK), err;
 
@@ -249,7 +283,9 @@ static int do_ioctl(const char *dev, unsigned long nr)
 		printf("open:%s\n", errname(errno));
 		return 1;
 	}
-	err = ioctl(fd, nr, 0) < 0 ? errno : 0;
+	do {
+		err = ioctl(fd, nr, 0) < 0 ? errno : 0;
+	} while (--count > 0);
 	puts(errname(err));
 	return !!err;
 }
@@ -312,12 +348,13 @@ int main(int argc, char **argv)
 		return do_message(argv[2], argv[3]);
 	if (!strcmp(verb, "io") && argc == 6)
 		return do_io(argv[2], argv[3], strtoull(argv[4], NULL, 0), strtoull(argv[5], NULL, 0));
-	if (!strcmp(verb, "reads") && (argc == 4 || argc == 5))
-		return do_reads(argv[2], atol(argv[3]), argc == 5 ? atoi(argv[4]) : 1);
+	if (!strcmp(verb, "reads") && argc >= 4 && argc <= 7)
+		return do_reads(argv[2], atol(argv[3]), argc > 4 ? atoi(argv[4]) : 1,
+				argc > 5 ? argv[5] : NULL, argc > 6 ? atoi(argv[6]) : 0);
 	if (!strcmp(verb, "tur") && argc == 3)
 		return do_tur(argv[2]);
-	if (!strcmp(verb, "ioctl") && argc == 4)
-		return do_ioctl(argv[2], strtoul(argv[3], NULL, 0));
+	if (!strcmp(verb, "ioctl") && (argc == 4 || argc == 5))
+		return do_ioctl(argv[2], strtoul(argv[3], NULL, 0), argc == 5 ? atol(argv[4]) : 1);
 	if (!strcmp(verb, "hold") && argc == 3)
 		return do_hold(argv[2]);
 	if (!strcmp(verb, "uevents") && argc == 2)

@@ -306,6 +306,8 @@ loop_up() {
 	LOOP=${LOOP##*/}
 	echo "$LOOP" >>"$MPRR_TMP/loops"
 	echo none >"/sys/block/$LOOP/queue/scheduler"
+	# 7.3: "none" sets the number alone, and the tags only follow a number that changes.
+	echo 64 >"/sys/block/$LOOP/queue/nr_requests"
 	echo 128 >"/sys/block/$LOOP/queue/nr_requests"
 }
 

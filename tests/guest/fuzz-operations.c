@@ -717,59 +717,9 @@ static void bring_back(void)
 	no_deadline();
 }
 
-static const char *read_info(struct info *info)
-{
-	static char text[1 << 16];
-	int err = dm_status(map, 0, text, sizeof(text));
-	const char *bad = err ? errname(err) : info_parse(text, info);
-
-	if (bad)
-		wrong("INFO: %s: %s", bad, text);
-	return bad ? NULL : text;
-}
-
-static bool busy(const struct info_path *p)
-{
-	return p->nr_words && p->words[0];
-}
-
-/*
- * dm-rq ends the bios before the target hears of the completion: whoever waits
- * for his data may be here before the selector has counted it.
- */
 static bool nothing_counted(void)
 {
-	static struct info info;
-	unsigned int g, i;
-
-	if (!read_info(&info))
-		return true;
-	for (g = 0; g < info.nr_groups; g++)
-		for (i = 0; i < info.group[g].nr_paths; i++)
-			if (busy(&info.group[g].path[i]))
-				return false;
-	return true;
-}
-
-static void check_counters(void)
-{
-	static struct info info;
-	const char *text = read_info(&info);
-	unsigned int g, i;
-
-	if (!text)
-		return;
-	for (g = 0; g < info.nr_groups; g++) {
-		for (i = 0; i < info.group[g].nr_paths; i++) {
-			struct info_path *p = &info.group[g].path[i];
-
-			if (p->state != 'A' || busy(p))
-				wrong("path %s is %c with %ld in flight: %s", p->dev, p->state,
-				      p->nr_words ? p->words[0] : 0, text);
-		}
-		if (info.group[g].state == 'D')
-			wrong("group %u is disabled: %s", g + 1, text);
-	}
+	return counters_are_zero(map);
 }
 
 /* Everything moves, then everything stands still; all data of one worker is read. */
@@ -785,7 +735,7 @@ static void settle(void)
 	wait_for(all_idle, "in-flight counters (sysfs) are not 0 though nothing runs");
 	/* If it does not come true, the check says which path it is. */
 	comes_true(nothing_counted);
-	check_counters();
+	counters_check(map);
 }
 
 /* ---- the map's own life ---- */

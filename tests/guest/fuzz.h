@@ -161,6 +161,16 @@ void io_totals(unsigned long *done, unsigned long *failed);
 /* What went wrong in the sequence, from any thread. */
 void wrong(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
+/* ---- the counters in INFO (fuzz-counters.c) ---- */
+
+/*
+ * Do the selectors count nothing in flight? Not at once when the last I/O has
+ * ended: dm-rq ends the bios before the target hears of the completion.
+ */
+bool counters_are_zero(const char *map);
+/* wrong() for each path that is failed or not idle, and each disabled group. */
+void counters_check(const char *map);
+
 /* ---- sysfs (fuzz-attributes.c) ---- */
 
 struct attribute_write {

@@ -7,8 +7,6 @@
 # Why:  an I/O that meets a state it should wait out, or leave the path for, may neither fail nor
 #       be held longer than the transition takes.
 # How:  MPRR_SWITCHES sets the number.
-# State: not finished: on 6.12 scsi_dh_alua finds no port group in the identification of these disks
-#       ("No target port descriptors found"), so the map is refused (ENODEV).
 # on: --
 # limit: 240
 . "$(dirname "$0")/lib.sh"
@@ -26,6 +24,8 @@ build_c race
 mkdir -p "$STORE"
 echo rd_pages=8192 >"$STORE/control"
 echo 1 >"$STORE/enable"
+# Without a serial number LIO lists no identification page, and scsi_dh_alua finds no port group.
+echo 6d707272-0240-4000-8000-000000000001 >"$STORE/wwn/vpd_unit_serial"
 for g in 1 2; do
 	mkdir "$STORE/alua/mprr$g"
 	echo $g >"$STORE/alua/mprr$g/tg_pt_gp_id"

@@ -12,7 +12,8 @@
 . "$(dirname "$0")/lib.sh"
 
 SWITCHES=${MPRR_SWITCHES:-200}
-TRANSITION=200		# milliseconds that a port group is "transitioning"
+# Milliseconds that a port group is "transitioning". scsi_dh_alua asks every 2 s whether it still is.
+TRANSITION=1500
 LIO=/sys/kernel/config/target
 STORE=$LIO/core/rd_mcp_0/mprr
 
@@ -88,7 +89,7 @@ for ((i = 1; i <= SWITCHES; i++)); do
 	wait_for 20 moves $to $((at + 5)) || late=$((late + 1))
 	reinstate
 	if ! alive "$load"; then break; fi
-	[ $((i % 25)) != 0 ] || diag "$i of $SWITCHES switches"
+	[ $((i % 10)) != 0 ] || diag "$i of $SWITCHES switches"
 done
 is "$((i - 1)) $late" "$SWITCHES 0" "$SWITCHES switches ($explicit explicit, $implicit implicit): I/O goes over the other group each time"
 kill -TERM "$load"

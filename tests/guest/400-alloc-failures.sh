@@ -100,7 +100,7 @@ anywhere() { only_in 0 0xffffffffffffffff; }
 rr="round-robin 0 2 1 $A 100 $B 100"
 RICH="4 queue_if_no_path pg_init_retries 5 retain_attached_hw_handler 2 alua 1 3 2 $rr queue-length 0 1 1 $C 1 service-time 0 1 2 $D 1 50"
 PLAIN="1 queue_if_no_path 0 2 1 $rr queue-length 0 2 1 $C 1 $D 1"
-REST="0 2 1 historical-service-time 0 2 0 $A $B io-affinity 0 2 1 $C 1 $D 2"
+REST="0 0 2 1 historical-service-time 0 2 0 $A $B io-affinity 0 2 1 $C 1 $D 2"
 OTHER="0 1 hp_sw 1 1 round-robin 0 1 1 $A 1"
 if ! modprobe scsi_dh_alua; then RICH=$PLAIN; fi
 mk_map 0 0 0 0

@@ -62,8 +62,14 @@ wait_for 5 grep -q ready "$MPRR_TMP/spawn.$SPAWNED"
 expect_fail "remove of the open map is refused" "[Bb]usy" dmsetup remove $MAP
 kill "$SPAWNED"
 
-# messages and reloads at the same time
-storm() { while [ ! -e "$MPRR_TMP/stop-storm" ]; do fail_all_and_back 2>/dev/null || true; groups_round 2>/dev/null || true; done; }
+# messages and reloads at the same time; udev, whom dmsetup resume waits for, is not left behind
+storm() {
+	while [ ! -e "$MPRR_TMP/stop-storm" ]; do
+		fail_all_and_back 2>/dev/null || true
+		groups_round 2>/dev/null || true
+		udevadm settle -t $((20 * MPRR_SLOW)) || true
+	done
+}
 rm -f "$MPRR_TMP/stop-storm"
 spawn storm
 storm=$SPAWNED

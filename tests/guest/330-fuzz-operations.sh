@@ -17,8 +17,12 @@ for d in "${DISK[@]}"; do
 	[[ $(scsi_dir "$d") =~ /(host[0-9]+)/ ]]
 	HOSTS+=("${BASH_REMATCH[1]}")
 done
-fuzz operations "$(fuzz_count MPRR_SEQUENCES 10)" $MAP "$TARGET" "${HOSTS[@]}"
+count=$(fuzz_count MPRR_SEQUENCES 10)
+fuzz operations "$count" $MAP "$TARGET" "${HOSTS[@]}"
 
+# Thousands of sequences make events faster than udev handles them.
+caught_up() { udevadm settle -t 1; }
+wait_until $((20 + count / 5)) "udev has caught up" caught_up
 paths_find 4	# they have other names now
 mk_map "0 0 1 1 round-robin 0 4 1 $A 1 $B 1 $C 1 $D 1"
 fio_ok "after that a map of these paths carries verified I/O" --size=4m

@@ -44,6 +44,18 @@ if kernel_at_least 7.0 && dmsetup targets | grep -q .; then
 else
 	like "$probe" '^E(NOTTY|INVAL)' "DM_MPATH_PROBE_PATHS is unknown here"
 fi
+if ! in_kernel; then
+	message "max_inflight 1"
+	echo 500 >$SDEB/delay
+	for i in 0 1; do spawn "$HELPER" io $DEV read $((i << 20)) 4096; done
+	both() { [ "$(in_flight "${DISK[0]}") $(in_flight "${DISK[1]}")" = "1 1" ]; }
+	wait_until 5 "both paths are full" both
+	like "$("$HELPER" ioctl $DEV 0x5555 || true)" '^E(NOTTY|INVAL)' "and a path answers an ioctl all the same"
+	expect_ok "at once" both
+	wait_until 10 "those reads end" idle
+	echo 1 >$SDEB/delay	# while they run it is refused
+	message "max_inflight table"
+fi
 is "$(valid_paths)" 2 "no ioctl failed a path"
 
 # ---- special I/O reaches a path ----

@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/pr.h>
 #include <scsi/sg.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "differential.h"
@@ -25,6 +26,32 @@ void verify(int on)
 	verified = on;
 	writes = 0;
 	memset(model, 0, sizeof(model));
+}
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25	/* Linux 6.1, glibc 2.37 */
+#endif
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/*
+ * Where big I/O is split depends on how its pages lie in memory: in both runs in
+ * huge ones.
+ */
+static void *io_buffer(size_t bytes)
+{
+	size_t align = bytes < HUGE_PAGE ? 4096 : HUGE_PAGE;
+	size_t size = (bytes + 4096 + align - 1) / align * align;
+	void *buf;
+
+	if (posix_memalign(&buf, align, size))
+		exit(2);
+	if (align == HUGE_PAGE) {
+		memset(buf, 0, size);
+		if (madvise(buf, size, MADV_COLLAPSE))
+			printf("# no huge pages (%s): big I/O may be split otherwise\n",
+			       strerror(errno));
+	}
+	return buf;
 }
 
 /* one I/O; the result is a constant text */
@@ -47,8 +74,7 @@ const char *do_io(const char *op, uint64_t off, uint64_t bytes)
 	fd = open(dev, flags | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENXIO ? "open: ENXIO" : "open fails";
-	if (posix_memalign((void **)&buf, 4096, bytes + 4096))
-		exit(2);
+	buf = io_buffer(bytes);
 	if (rd) {
 		n = pread(fd, buf, bytes, off);
 	} else if (!strcmp(op, "write") || !strcmp(op, "bwrite") || !strcmp(op, "fua")) {

@@ -97,7 +97,7 @@ if [ ! -c /dev/ptmx ]; then
 	signals=
 fi
 for signal in $signals; do
-	tty $signal
+	tty "$signal"
 	like "$(cat "$MPRR_TMP/typescript")" $'\033[[][?]1049h.*\033[[]3[12]m.*\033[[][?]25h\033[[][?]1049l' \
 		"$signal: it takes the terminal, shows colours, and gives it back"
 	like "$(cat "$MPRR_TMP/typescript")" 'exit 0' "$signal: cleanly"

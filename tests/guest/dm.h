@@ -125,18 +125,7 @@ static inline int dm_load(int fd, const char *map, const char *table)
 	return err;
 }
 
-static inline int dm_message(int fd, const char *map, const char *text)
-{
-	char buf[4096] = { 0 };
-	struct dm_ioctl *io = (void *)buf;
-	struct dm_target_msg *msg = (void *)(io + 1);
-
-	io->data_size = sizeof(buf);
-	snprintf(msg->message, sizeof(buf) - sizeof(*io) - sizeof(*msg), "%s", text);
-	return dm_call(fd, DM_TARGET_MSG, io, map);
-}
-
-/* the same, and the target's answer in text, cut to room */
+/* a message, and the target's answer, cut to room */
 static inline int dm_ask(int fd, const char *map, const char *text, char *answer, size_t room)
 {
 	size_t size = sizeof(struct dm_ioctl) + sizeof(struct dm_target_msg) + strlen(text) + 1;
@@ -156,6 +145,13 @@ static inline int dm_ask(int fd, const char *map, const char *text, char *answer
 		snprintf(answer, room, "%s", (char *)io + io->data_start);
 	free(io);
 	return err;
+}
+
+static inline int dm_message(int fd, const char *map, const char *text)
+{
+	char answer[64];
+
+	return dm_ask(fd, map, text, answer, sizeof(answer));
 }
 
 /* the live map's TABLE line without start, length and target name, in text */

@@ -14,10 +14,10 @@
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <sched.h>
 #include <scsi/sg.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
 

@@ -9,7 +9,7 @@
  * ends it.  Off: they fail.  While DM suspends without flushing, requests wait
  * in any case, because the next table may have paths.
  *
- * A flush suspend must not wait for requests that no path can take, so it
+ * A flush suspend, and any in bio mode, must not wait for what no path can take, so it
  * switches queueing off and resume restores it; MPRR_SAVED_QUEUE_IF_NO_PATH is
  * what resume restores and follows each deliberate change.
  *
@@ -19,6 +19,7 @@
 
 #include <linux/moduleparam.h>
 
+#include "dm-mpath-bio.h"
 #include "dm-mpath-rr.h"
 #include "dm-rq-merge.h"
 
@@ -45,7 +46,7 @@ bool mprr_must_queue(const struct mprr_map *map)
  * @map: the map
  *
  * Both those that wait in the elevator or on the dispatch list and those that
- * were requeued with a delay.
+ * were requeued with a delay; in bio mode, those that are held.
  *
  * Context: any.
  */
@@ -53,6 +54,10 @@ void mprr_map_run_queue(struct mprr_map *map)
 {
 	struct mapped_device *md = dm_table_get_md(map->ti->table);
 
+	if (mprr_is_bio_map(map)) {
+		mprr_bio_kick(map);
+		return;
+	}
 	/* A table without paths takes the type of a live bio-based table. */
 	if (!queue_is_mq(dm_disk(md)->queue))
 		return;
@@ -141,7 +146,7 @@ void mprr_queue_if_no_path_set(struct mprr_map *map, bool on)
 }
 
 /**
- * mprr_queue_if_no_path_suspend - a flush suspend begins: fail what cannot go
+ * mprr_queue_if_no_path_suspend - a suspend begins that must not wait: fail what cannot go
  * @map: the map
  *
  * Context: process.

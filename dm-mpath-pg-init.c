@@ -19,6 +19,7 @@
 
 #include <scsi/scsi_dh.h>
 
+#include "dm-mpath-bio.h"
 #include "dm-mpath-rr.h"
 
 static struct workqueue_struct *mprr_pg_init_wq;
@@ -317,8 +318,8 @@ static bool kernel_retains_handlers(const struct mprr_map *map)
  * @what: set to the text of the fault
  *
  * The rules are those of the running kernel's own target: a handler that is
- * attached already is kept where the kernel always retains handlers or the
- * table says so; a map without a handler adopts it only in the first case.
+ * attached already is kept where the kernel always retains handlers, the table
+ * says so, or the map has queue_mode bio; a map without a handler adopts it only in the first case.
  *
  * Context: constructor, may sleep (a handler module may be loaded).
  * Return: 0 or a negative errno.
@@ -346,7 +347,8 @@ int mprr_handler_attach(struct mprr_path *path, const char **what)
 	}
 
 	if (attached && (kernel_retains_handlers(map) ||
-			 test_bit(MPRR_RETAIN_HANDLER, &map->flags))) {
+			 test_bit(MPRR_RETAIN_HANDLER, &map->flags) ||
+			 mprr_is_bio_map(map))) {
 		adopt_attached(map, attached);
 		attached = NULL;
 	}

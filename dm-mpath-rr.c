@@ -26,6 +26,7 @@
 #include "dm-mpath-rr.h"
 #include "dm-mpath-stats.h"
 #include "dm-mpath-trace.h"
+#include "dm-mpath-bio.h"
 #include "dm-path-selector.h"
 #include "dm-rq-bundle.h"
 #include "dm-rq-merge.h"
@@ -123,15 +124,6 @@ static struct request *clone_on_group(struct mprr_group *group, struct request *
 		path = ps->another(path, nr_bytes);
 	}
 	return NULL;
-}
-
-/*
- * Only for a table without paths that replaces a bio-based table and so takes
- * its type: there is no path, and nothing to queue on.
- */
-static int mprr_map_bio(struct dm_target *ti, struct bio *bio)
-{
-	return DM_MAPIO_KILL;
 }
 
 static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
@@ -300,7 +292,8 @@ static void mprr_presuspend(struct dm_target *ti)
 	struct mprr_map *map = ti->private;
 
 	mprr_gate_suspend(map);
-	if (!dm_noflush_suspending(ti))
+	/* In bio mode what waits is in the map, and DM waits for it in any case. */
+	if (!dm_noflush_suspending(ti) || mprr_is_bio_map(map))
 		mprr_queue_if_no_path_suspend(map);
 }
 
@@ -319,6 +312,7 @@ static void mprr_postsuspend(struct dm_target *ti)
 	/* A message that runs now must not start what is ended here. */
 	mutex_lock(&map->message_mutex);
 	mprr_pg_init_stop(map);
+	mprr_bio_drain(map);
 	flush_work(&map->event_work);
 	mutex_unlock(&map->message_mutex);
 }
@@ -330,6 +324,7 @@ static void mprr_dtr(struct dm_target *ti)
 	/* In this order: each may start what the next ones end. */
 	mprr_pg_init_stop(map);
 	cancel_delayed_work_sync(&map->no_path_work);
+	mprr_bio_drain(map);
 	flush_work(&map->event_work);
 	mprr_rr_auto_exit(map);
 	mprr_map_destroy(map);
@@ -414,7 +409,8 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 	.module			= THIS_MODULE,				\
 	.ctr			= mprr_table_ctr,			\
 	.dtr			= mprr_dtr,				\
-	.map			= mprr_map_bio,				\
+	.map			= mprr_bio_map,				\
+	.end_io			= mprr_bio_end_io,			\
 	.clone_and_map_rq	= mprr_clone_and_map_rq,		\
 	.release_clone_rq	= mprr_release_clone_rq,		\
 	.rq_end_io		= mprr_rq_end_io,			\
@@ -472,11 +468,14 @@ static int __init mprr_init(void)
 	r = mprr_gate_worker_init();
 	if (r)
 		goto err_single;
+	r = mprr_bio_wq_init();
+	if (r)
+		goto err_gate_worker;
 
 	/* The name that may be taken comes first. */
 	r = register_takeover();
 	if (r)
-		goto err_gate_worker;
+		goto err_bio_wq;
 	r = dm_register_target(&mprr_target);
 	if (r) {
 		DMERR("cannot register the target \"mpath-rr\" (%d)", r);
@@ -490,6 +489,8 @@ static int __init mprr_init(void)
 err_takeover:
 	if (takeover)
 		dm_unregister_target(&multipath_target);
+err_bio_wq:
+	mprr_bio_wq_exit();
 err_gate_worker:
 	mprr_gate_worker_exit();
 err_single:
@@ -508,6 +509,7 @@ static void __exit mprr_exit(void)
 	dm_unregister_target(&mprr_target);
 	if (takeover)
 		dm_unregister_target(&multipath_target);
+	mprr_bio_wq_exit();
 	mprr_gate_worker_exit();
 	mprr_single_exit();
 	mprr_bundle_exit();

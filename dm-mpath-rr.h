@@ -20,6 +20,7 @@
 #define DM_MPATH_RR_H
 
 #include <linux/atomic.h>
+#include <linux/bio.h>
 #include <linux/bitops.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -150,6 +151,7 @@ enum mprr_flag {
 	MPRR_PG_INIT_DISABLED,		/* suspending: start no activation */
 	MPRR_PG_INIT_DELAY_RETRY,	/* the next activation waits first */
 	MPRR_RETAIN_HANDLER,		/* table word retain_attached_hw_handler */
+	MPRR_BIO_MODE,			/* table words queue_mode bio; constant after init */
 	MPRR_REPEAT_COUNTS,		/* the table has some; constant after init */
 	MPRR_REFUSED,			/* a request was refused; atomic, dm-rq-merge.c */
 };
@@ -170,6 +172,7 @@ enum mprr_feature {
 	MPRR_FEATURE_RETAIN_HANDLER,
 	MPRR_FEATURE_PG_INIT_RETRIES,
 	MPRR_FEATURE_PG_INIT_DELAY,
+	MPRR_FEATURE_QUEUE_MODE,
 	MPRR_FEATURE_TUNABLE,		/* the first of MPRR_NR_TUNABLES */
 	MPRR_NR_FEATURES = MPRR_FEATURE_TUNABLE + MPRR_NR_TUNABLES,
 };
@@ -343,6 +346,8 @@ struct mprr_rr_auto {
  * @pg_init_in_progress: activations queued or running; written under @lock
  * @pg_init_count: activations of the current group so far; under @lock
  * @pg_init_wait: woken when the last activation is done
+ * @held_bios: bios that wait, in bio mode; under @lock
+ * @bio_work: tries them again (dm-mpath-bio.c)
  * @message_mutex: one message or suspend at a time
  * @event_work: tells user space that something changed
  * @no_path_work: ends queueing when no path came back in time
@@ -377,6 +382,9 @@ struct mprr_map {
 	unsigned int pg_init_in_progress;
 	unsigned int pg_init_count;
 	wait_queue_head_t pg_init_wait;
+
+	struct bio_list held_bios;
+	struct delayed_work bio_work;
 
 	struct mutex message_mutex;	/* one message or suspend at a time */
 	struct work_struct event_work;

@@ -14,6 +14,7 @@
  * space asks again with a larger one.
  */
 
+#include "dm-mpath-bio.h"
 #include "dm-mpath-rr.h"
 #include "dm-mpath-tunables.h"
 #include "dm-path-selector.h"
@@ -28,6 +29,9 @@ static unsigned int count_feature_words(const struct mprr_map *map)
 			break;
 		case MPRR_FEATURE_RETAIN_HANDLER:
 			words++;
+			break;
+		case MPRR_FEATURE_QUEUE_MODE:
+			words += 2 * mprr_is_bio_map(map);
 			break;
 		default:
 			/* The others have a value. */
@@ -66,6 +70,11 @@ static unsigned int emit_feature(const struct mprr_map *map, enum mprr_feature f
 		break;
 	case MPRR_FEATURE_PG_INIT_DELAY:
 		DMEMIT("pg_init_delay_msecs %u ", map->pg_init_delay_ms);
+		break;
+	case MPRR_FEATURE_QUEUE_MODE:
+		/* Request mode is the default and never written. */
+		if (mprr_is_bio_map(map))
+			DMEMIT("queue_mode bio ");
 		break;
 	default:
 		DMEMIT("%s ", mprr_tunable_name(feature - MPRR_FEATURE_TUNABLE));

@@ -19,6 +19,7 @@
 #include <linux/string.h>
 #include <scsi/scsi_device.h>
 
+#include "dm-mpath-bio.h"
 #include "dm-mpath-rr.h"
 #include "dm-mpath-stats.h"
 #include "dm-mpath-tunables.h"
@@ -98,11 +99,15 @@ static int parse_queue_mode(struct parse *p, unsigned int *left)
 			      "queue_mode must be followed by rq, mq or bio");
 	mode = dm_shift_arg(&p->words);
 	(*left)--;
-	if (!strcasecmp(mode, "rq") || !strcasecmp(mode, "mq"))
+	if (!strcasecmp(mode, "rq") || !strcasecmp(mode, "mq")) {
+		clear_bit(MPRR_BIO_MODE, &p->map->flags);
 		return 0;
-	if (!strcasecmp(mode, "bio"))
-		return refuse(p, -EINVAL, mode,
-			      "queue_mode bio is not supported yet: use rq");
+	}
+	if (!strcasecmp(mode, "bio")) {
+		set_bit(MPRR_BIO_MODE, &p->map->flags);
+		remember_feature(p->map, MPRR_FEATURE_QUEUE_MODE);
+		return 0;
+	}
 	return refuse(p, -EINVAL, mode, "queue_mode must be rq, mq or bio");
 }
 
@@ -184,6 +189,13 @@ static int parse_handler(struct parse *p)
 			    &nr);
 	if (r || !nr)
 		return r;
+
+	if (mprr_is_bio_map(map)) {
+		DMERR("%s: queue_mode bio: hardware handler %s of the table is not used",
+		      mprr_map_name(map), next_word(p, 0));
+		dm_consume_args(&p->words, nr);
+		return 0;
+	}
 
 	map->handler_name = kstrdup(dm_shift_arg(&p->words), GFP_KERNEL);
 	if (!map->handler_name)
@@ -435,6 +447,7 @@ static struct mprr_map *create_map(struct dm_target *ti)
 		return NULL;
 	map->ti = ti;
 	mprr_tunables_init(map);
+	mprr_bio_create(map);
 	map->pg_init_delay_ms = MPRR_INIT_DELAY_MS;
 	set_bit(MPRR_QUEUE_IO, &map->flags);
 	spin_lock_init(&map->lock);
@@ -448,10 +461,13 @@ static struct mprr_map *create_map(struct dm_target *ti)
 
 static void set_capabilities(struct dm_target *ti)
 {
+	const struct mprr_map *map = ti->private;
+
 	ti->num_flush_bios = 1;
 	ti->num_discard_bios = 1;
 	ti->num_write_zeroes_bios = 1;
-	ti->per_io_data_size = sizeof(struct mprr_io);
+	ti->per_io_data_size = mprr_is_bio_map(map) ? sizeof(struct mprr_bio) :
+						      sizeof(struct mprr_io);
 }
 
 /**
@@ -481,7 +497,8 @@ int mprr_table_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	else
 		r = parse_features(&p);
 	if (!r) {
-		dm_table_set_type(ti->table, DM_TYPE_REQUEST_BASED);
+		dm_table_set_type(ti->table, mprr_is_bio_map(map) ? DM_TYPE_BIO_BASED :
+								    DM_TYPE_REQUEST_BASED);
 		r = parse_handler(&p);
 	}
 	if (!r)

@@ -39,6 +39,7 @@ struct opinion {
 struct reader {
 	char **argv;
 	int argc;
+	bool bio;	/* queue_mode bio */
 };
 
 static bool read_number(struct reader *r, unsigned int min, unsigned int max, unsigned int *value)
@@ -82,7 +83,8 @@ static bool read_features(struct reader *r, char **echo)
 			return false;
 		if (f == NR_FEATURES) {
 			name = read_word(r);
-			if (strcasecmp(name, "rq") && strcasecmp(name, "mq"))
+			r->bio = !strcasecmp(name, "bio");
+			if (!r->bio && strcasecmp(name, "rq") && strcasecmp(name, "mq"))
 				return false;
 			continue;
 		}
@@ -238,6 +240,9 @@ static void judge(const char *text, struct opinion *v)
 		if (!read_group(&r, &echo, &sure))
 			return;
 	if (r.argc)
+		return;
+	/* The map is one of requests already. */
+	if (r.bio)
 		return;
 	v->what = sure ? ACCEPT : EITHER;
 }
@@ -426,6 +431,11 @@ int do_tables(long count, const char *type, uint64_t len)
 
 	if (err) {
 		say("no map: %s", errname(err));
+		return 2;
+	}
+	err = dm_load(FUZZ_MAP, len, type, "0 0 0 0");
+	if (err) {
+		say("no table: %s", errname(err));
 		return 2;
 	}
 	find_nodes();

@@ -30,8 +30,9 @@
 #include <linux/blk-integrity.h>
 
 #include "dm-mpath-bio.h"
+#include "dm-mpath-stats.h"
+#include "dm-mpath-trace.h"
 #include "dm-path-selector.h"
-#include "dm-rq-merge.h"
 
 /* What waits for a device's resources is tried again this much later. */
 #define MPRR_BIO_RETRY_MS	100
@@ -81,8 +82,7 @@ static void record(struct mprr_bio *io, struct bio *bio)
 static void restore(const struct mprr_bio *io, struct bio *bio)
 {
 	bio->bi_iter = io->iter;
-	/* Who polls for it may still look at the path that had it first. */
-	bio->bi_opf = io->opf & ~REQ_POLLED;
+	bio->bi_opf = io->opf;
 	bio->bi_flags = io->flags;
 	atomic_set(&bio->__bi_remaining, io->remaining);
 	bio->bi_end_io = io->end_io;
@@ -94,15 +94,22 @@ static void send(struct mprr_path *path, struct mprr_bio *io, struct bio *bio)
 	const struct mprr_selector_type *ps = path->group->ps_type;
 
 	io->path = path;
+	trace_mprr_path_chosen(path, bio_op(bio), bio->bi_iter.bi_sector, io->nr_bytes);
+	io->sample_ns = mprr_stats_bio_start(path, bio);
 	io->sent_ns = ps->timed ? ktime_get_ns() : 0;
-	/* Counted only: no path is closed for being full. */
+	/* Counted only: no path is closed for being full, and the gate holds nothing. */
 	atomic_inc(&path->in_flight);
+	atomic_inc(&path->group->map->gate.in_flight);
 	if (ps->start_io)
 		ps->start_io(path, io->nr_bytes);
 
 	bio->bi_status = BLK_STS_OK;
 	bio_set_dev(bio, path->dev->bdev);
-	bio->bi_opf |= REQ_FAILFAST_TRANSPORT;
+	/*
+	 * Whoever polls for the bio would, after a failure, look at one path's queue
+	 * with the number of another one's: its path interrupts when it is done.
+	 */
+	bio->bi_opf = (bio->bi_opf & ~REQ_POLLED) | REQ_FAILFAST_TRANSPORT;
 }
 
 /* Hold the bio if it has to wait for a path: true if it is held. */
@@ -134,19 +141,19 @@ static bool hold_for_activation(struct mprr_map *map, struct bio *bio)
 	return hold;
 }
 
-/* Hold the bio in any case, and try it again after @delay. */
+/* Hold the bio in any case, and try it again after @delay.  It is not ours afterwards. */
 static void hold_and_retry(struct mprr_map *map, struct bio *bio, unsigned long delay)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
 	bio_list_add(&map->held_bios, bio);
-	spin_unlock_irqrestore(&map->lock, flags);
-
+	/* Under the lock: the map may be gone as soon as its last bio has left the list. */
 	if (delay)
 		queue_delayed_work(mprr_bio_wq, &map->bio_work, delay);
 	else
 		mprr_bio_kick(map);
+	spin_unlock_irqrestore(&map->lock, flags);
 }
 
 /* Give a bio, in the state in which it came, to a path; a DM_MAPIO_* result. */
@@ -269,11 +276,11 @@ void mprr_bio_kick(struct mprr_map *map)
  * is failed here.
  */
 static int end_error(struct mprr_map *map, struct mprr_path *path, struct bio *bio,
-		     blk_status_t status)
+		     blk_status_t *status)
 {
 	unsigned long delay = 0;
 
-	switch (status) {
+	switch (*status) {
 	case BLK_STS_RESOURCE:
 	case BLK_STS_DEV_RESOURCE:
 	case BLK_STS_AGAIN:
@@ -281,11 +288,14 @@ static int end_error(struct mprr_map *map, struct mprr_path *path, struct bio *b
 		delay = msecs_to_jiffies(MPRR_BIO_RETRY_MS);
 		break;
 	default:
-		if (!mprr_sts_is_path_fault(status))
+		if (!mprr_sts_is_path_fault(*status))
 			return DM_ENDIO_DONE;
 		mprr_path_fail(path);
-		if (!READ_ONCE(map->nr_valid_paths) && !mprr_must_queue(map))
+		if (!READ_ONCE(map->nr_valid_paths) && !mprr_must_queue(map)) {
+			/* As if it had been sent a moment later. */
+			*status = BLK_STS_IOERR;
 			return DM_ENDIO_DONE;
+		}
 		break;
 	}
 
@@ -318,10 +328,12 @@ int mprr_bio_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 
 	io->path = NULL;
 	ps = path->group->ps_type;
+	mprr_stats_bio_end(path, bio, io->nr_bytes, io->sample_ns);
 	if (ps->end_io)
 		ps->end_io(path, io->nr_bytes, *error ? 0 : io->sent_ns);
-	mprr_inflight_end(path);
-	return likely(!*error) ? DM_ENDIO_DONE : end_error(map, path, bio, *error);
+	atomic_dec(&path->in_flight);
+	atomic_dec(&map->gate.in_flight);
+	return likely(!*error) ? DM_ENDIO_DONE : end_error(map, path, bio, error);
 }
 
 /**

@@ -12,6 +12,7 @@
  * struct mprr_bio - what we know of a bio, in DM's per-bio data
  * @path: the path that has it, NULL while none has
  * @sent_ns: when it went there, for the selector, or 0
+ * @sample_ns: the same, for the latency histograms
  * @nr_bytes: its size
  * @iter: where it began, for another try; so the rest
  * @opf: its operation and flags
@@ -23,6 +24,7 @@
 struct mprr_bio {
 	struct mprr_path *path;
 	u64 sent_ns;
+	u64 sample_ns;
 	size_t nr_bytes;
 
 	struct bvec_iter iter;

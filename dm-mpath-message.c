@@ -17,6 +17,7 @@
 
 #include <linux/string.h>
 
+#include "dm-mpath-bio.h"
 #include "dm-mpath-rr.h"
 #include "dm-mpath-stats.h"
 #include "dm-mpath-tunables.h"
@@ -136,8 +137,14 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 
 	/* Questions change nothing: they are answered at any time. */
 	if (argc == 1 && !strcasecmp(argv[0], "stats")) {
-		unsigned int sz = mprr_auto_stats(&map->gate, result, maxlen);
+		unsigned int sz;
 
+		/* In bio mode nothing is counted for the map: its paths' numbers will do. */
+		if (mprr_is_bio_map(map)) {
+			map->gate.nr_requests = mprr_stats_started(map);
+			map->gate.nr_bios = map->gate.nr_requests;
+		}
+		sz = mprr_auto_stats(&map->gate, result, maxlen);
 		sz += mprr_stats_emit(map, result + sz, maxlen - sz);
 		mprr_rr_auto_emit(map, result + sz, maxlen - sz);
 		return 1;

@@ -9,8 +9,8 @@
  * ends it.  Off: they fail.  While DM suspends without flushing, requests wait
  * in any case, because the next table may have paths.
  *
- * A flush suspend, and any in bio mode, must not wait for what no path can take, so it
- * switches queueing off and resume restores it; MPRR_SAVED_QUEUE_IF_NO_PATH is
+ * A flush suspend, and any in bio mode, must not wait for what no path can take:
+ * it switches queueing off and resume restores it; MPRR_SAVED_QUEUE_IF_NO_PATH is
  * what resume restores and follows each deliberate change.
  *
  * The timer is a delayed work item, so that what it does may sleep; it is
@@ -133,7 +133,9 @@ void mprr_queue_if_no_path_set(struct mprr_map *map, bool on)
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
-	assign_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags, on);
+	/* A suspend that has begun meanwhile would wait for what is queued. */
+	assign_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags,
+		   on && !test_bit(MPRR_SUSPENDING, &map->flags));
 	assign_bit(MPRR_SAVED_QUEUE_IF_NO_PATH, &map->flags, on);
 	if (on)
 		mprr_no_path_timer_start_locked(map);
@@ -146,7 +148,7 @@ void mprr_queue_if_no_path_set(struct mprr_map *map, bool on)
 }
 
 /**
- * mprr_queue_if_no_path_suspend - a suspend begins that must not wait: fail what cannot go
+ * mprr_queue_if_no_path_suspend - a suspend begins: nothing may wait for a path any more
  * @map: the map
  *
  * Context: process.
@@ -157,6 +159,7 @@ void mprr_queue_if_no_path_suspend(struct mprr_map *map)
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
+	set_bit(MPRR_SUSPENDING, &map->flags);
 	clear_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
 	spin_unlock_irqrestore(&map->lock, flags);
 
@@ -177,6 +180,7 @@ void mprr_queue_if_no_path_resume(struct mprr_map *map)
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
+	clear_bit(MPRR_SUSPENDING, &map->flags);
 	if (test_bit(MPRR_SAVED_QUEUE_IF_NO_PATH, &map->flags)) {
 		set_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
 		mprr_no_path_timer_start_locked(map);

@@ -319,7 +319,7 @@ static bool kernel_retains_handlers(const struct mprr_map *map)
  *
  * The rules are those of the running kernel's own target: a handler that is
  * attached already is kept where the kernel always retains handlers, the table
- * says so, or the map has queue_mode bio; a map without a handler adopts it only in the first case.
+ * says so, or the map has queue_mode bio.
  *
  * Context: constructor, may sleep (a handler module may be loaded).
  * Return: 0 or a negative errno.

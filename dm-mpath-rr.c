@@ -23,10 +23,10 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "dm-mpath-bio.h"
 #include "dm-mpath-rr.h"
 #include "dm-mpath-stats.h"
 #include "dm-mpath-trace.h"
-#include "dm-mpath-bio.h"
 #include "dm-path-selector.h"
 #include "dm-rq-bundle.h"
 #include "dm-rq-merge.h"
@@ -52,7 +52,7 @@ static void start_io(struct mprr_io *io, struct mprr_path *path, struct request 
 	io->path = path;
 	io->rq = rq;
 	io->nr_bytes = blk_rq_bytes(rq);
-	trace_mprr_path_chosen(path, rq);
+	trace_mprr_path_chosen(path, req_op(rq), blk_rq_pos(rq), io->nr_bytes);
 	mprr_stats_start(io);
 	io->sent_ns = ps->timed ? ktime_get_ns() : 0;
 	mprr_inflight_start(path);

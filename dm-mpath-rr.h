@@ -146,6 +146,7 @@ struct mprr_group {
 enum mprr_flag {
 	MPRR_QUEUE_IF_NO_PATH,		/* hold I/O while no path is valid */
 	MPRR_SAVED_QUEUE_IF_NO_PATH,	/* what resume restores */
+	MPRR_SUSPENDING,		/* until then queueing stays off */
 	MPRR_QUEUE_IO,			/* hold I/O: a group is being chosen or activated */
 	MPRR_PG_INIT_REQUIRED,		/* the current group needs activation */
 	MPRR_PG_INIT_DISABLED,		/* suspending: start no activation */

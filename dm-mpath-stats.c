@@ -23,6 +23,8 @@
  * the middle of a bucket is at most 1/32 (3.2 %) away from any latency in it, or
  * 0.13 us if that is more.  Latencies over 34 s count as 34 s.
  *
+ * In bio mode bios are counted, not what they become in the path's own queue.
+ *
  * Counters begin with the table and end with it.  Called from queue_rq and from
  * completion in any context; reading them is for process context.
  */
@@ -116,6 +118,14 @@ static bool disk_counts(const struct request *clone)
 	return clone->part || !blk_queue_io_stat(clone->q);
 }
 
+/* Returns when it began, if it is to be timed, or 0. */
+static u64 count_start(struct mprr_path *path, int dir)
+{
+	u64 nr = this_cpu_inc_return(path->stats->dir[dir].started);
+
+	return nr & (MPRR_STATS_SAMPLE - 1) ? 0 : ktime_get_ns();
+}
+
 /**
  * mprr_stats_start - a clone goes to a path
  * @io: the request's data: path and request are set
@@ -124,19 +134,16 @@ static bool disk_counts(const struct request *clone)
  */
 void mprr_stats_start(struct mprr_io *io)
 {
-	int dir = op_stat_group(req_op(io->rq));
-	u64 nr = this_cpu_inc_return(io->path->stats->dir[dir].started);
-
-	io->sample_ns = nr & (MPRR_STATS_SAMPLE - 1) ? 0 : ktime_get_ns();
+	io->sample_ns = count_start(io->path, op_stat_group(req_op(io->rq)));
 }
 
-static void end_sample(const struct mprr_io *io, int dir)
+static void end_sample(struct mprr_path *path, u64 sample_ns, int dir)
 {
-	u64 took = mprr_elapsed_ns(io->sample_ns, ktime_get_ns());
+	u64 took = mprr_elapsed_ns(sample_ns, ktime_get_ns());
 
-	mprr_rr_auto_sample(io->path, took);
+	mprr_rr_auto_sample(path, took);
 	if (dir < NR_LATENCY_DIRS)
-		atomic_long_inc(&io->path->latency->buckets[dir][bucket_of(took)]);
+		atomic_long_inc(&path->latency->buckets[dir][bucket_of(took)]);
 }
 
 /**
@@ -162,7 +169,7 @@ void mprr_stats_end(struct mprr_io *io, const struct request *clone, blk_status_
 		return;
 	}
 	if (io->sample_ns)
-		end_sample(io, dir);
+		end_sample(io->path, io->sample_ns, dir);
 }
 
 /**
@@ -195,15 +202,16 @@ void mprr_stats_busy(struct mprr_path *path)
 }
 
 /**
- * mprr_stats_bio_start - a bio goes to a path by itself (dm-rq-single.c)
+ * mprr_stats_bio_start - a bio goes to a path by itself (dm-mpath-bio.c, dm-rq-single.c)
  * @path: the path
  * @bio: the bio
  *
- * Context: process.
+ * Context: any.
+ * Return: for mprr_stats_bio_end().
  */
-void mprr_stats_bio_start(struct mprr_path *path, const struct bio *bio)
+u64 mprr_stats_bio_start(struct mprr_path *path, const struct bio *bio)
 {
-	this_cpu_inc(path->stats->dir[op_stat_group(bio_op(bio))].started);
+	return count_start(path, op_stat_group(bio_op(bio)));
 }
 
 /**
@@ -211,10 +219,12 @@ void mprr_stats_bio_start(struct mprr_path *path, const struct bio *bio)
  * @path: the path
  * @bio: the bio
  * @nr_bytes: its size when it began
+ * @sample_ns: what mprr_stats_bio_start() said
  *
- * Context: process.
+ * Context: any.
  */
-void mprr_stats_bio_end(struct mprr_path *path, const struct bio *bio, unsigned int nr_bytes)
+void mprr_stats_bio_end(struct mprr_path *path, const struct bio *bio, unsigned int nr_bytes,
+			u64 sample_ns)
 {
 	struct mprr_stats_cpu __percpu *stats = path->stats;
 	int dir = op_stat_group(bio_op(bio));
@@ -223,6 +233,8 @@ void mprr_stats_bio_end(struct mprr_path *path, const struct bio *bio, unsigned 
 	this_cpu_add(stats->dir[dir].bytes, nr_bytes);
 	if (bio->bi_status)
 		this_cpu_inc(stats->dir[dir].errors);
+	else if (sample_ns)
+		end_sample(path, sample_ns, dir);
 }
 
 /* What has ended is read first: it had started by then. */
@@ -252,6 +264,31 @@ static void sum_up(const struct mprr_path *path, struct mprr_stats_cpu *sum)
 		for (dir = 0; dir < NR_DIRS; dir++)
 			sum->dir[dir].started +=
 				READ_ONCE(per_cpu_ptr(path->stats, cpu)->dir[dir].started);
+}
+
+/**
+ * mprr_stats_started - what has gone to all paths of a map
+ * @map: the map
+ *
+ * Context: process.
+ * Return: how many requests or bios, those that came back for another try included.
+ */
+u64 mprr_stats_started(const struct mprr_map *map)
+{
+	unsigned int g, i, dir;
+	u64 nr = 0;
+
+	for (g = 0; g < map->nr_groups; g++) {
+		for (i = 0; i < map->groups[g]->nr_paths; i++) {
+			struct mprr_stats_cpu sum;
+
+			sum_up(map->groups[g]->paths[i], &sum);
+			for (dir = 0; dir < NR_DIRS; dir++)
+				nr += sum.dir[dir].started;
+			cond_resched();
+		}
+	}
+	return nr;
 }
 
 static u64 in_flight(const struct mprr_dir_count *count)

@@ -40,20 +40,20 @@ TRACE_DEFINE_ENUM(GATE_OPEN_DEADLINE);
 TRACE_DEFINE_ENUM(GATE_OPEN_CHANGE);
 TRACE_DEFINE_ENUM(GATE_OPEN_SUSPEND);
 
-/* A request goes to a path; one that the path refuses then comes again. */
+/* A request, or a bio in bio mode, goes to a path; what the path refuses comes again. */
 TRACE_EVENT(mprr_path_chosen,
-	    TP_PROTO(const struct mprr_path *path, struct request *rq),
-	    TP_ARGS(path, rq),
+	    TP_PROTO(const struct mprr_path *path, enum req_op op, u64 sector, u32 bytes),
+	    TP_ARGS(path, op, sector, bytes),
 	    TP_STRUCT__entry(__field(dev_t, map)
 			     __field(dev_t, path)
 			     __field(u64, sector)
 			     __field(u32, bytes)
 			     __field(u32, op)),
-	    TP_fast_assign(__entry->map = disk_devt(rq->q->disk);
+	    TP_fast_assign(__entry->map = mprr_map_devt(path->group->map);
 			   __entry->path = path->dev->bdev->bd_dev;
-			   __entry->sector = blk_rq_bytes(rq) ? blk_rq_pos(rq) : 0;
-			   __entry->bytes = blk_rq_bytes(rq);
-			   __entry->op = (__force u32)req_op(rq);),
+			   __entry->sector = bytes ? sector : 0;
+			   __entry->bytes = bytes;
+			   __entry->op = (__force u32)op;),
 	    TP_printk("map=%u:%u path=%u:%u sector=%llu bytes=%u op=%s",
 		      MAJOR(__entry->map), MINOR(__entry->map),
 		      MAJOR(__entry->path), MINOR(__entry->path),

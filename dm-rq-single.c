@@ -55,6 +55,7 @@ static blk_status_t send_bio(struct mprr_map *map, struct bio *bio)
 		struct mprr_group *group = mprr_group_get_current(map);
 		struct mprr_path *path;
 		struct bio *clone;
+		u64 sample_ns;
 
 		/* As for a request: the last path's own verdict. */
 		if (!group)
@@ -67,10 +68,10 @@ static blk_status_t send_bio(struct mprr_map *map, struct bio *bio)
 
 		clone = mprr_bundle_clone_bio(path->dev->bdev, bio);
 		clone->bi_opf |= REQ_NOMERGE | REQ_FAILFAST_TRANSPORT;
-		mprr_stats_bio_start(path, clone);
+		sample_ns = mprr_stats_bio_start(path, clone);
 		submit_bio_wait(clone);
 		status = clone->bi_status;
-		mprr_stats_bio_end(path, clone, bio->bi_iter.bi_size);
+		mprr_stats_bio_end(path, clone, bio->bi_iter.bi_size, sample_ns);
 		bio_put(clone);
 
 		switch (status) {

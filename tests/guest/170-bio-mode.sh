@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What: queue_mode bio: verified I/O while paths fail, all paths gone, reload, suspend both ways
-#       and removal while bios wait, partitions and bio-based devices as paths, its echo.
+#       and removal while bios wait, the no-path time-out, runs, statistics and trace events,
+#       partitions and bio-based devices as paths, its echo.
 # Why:  here the target itself keeps what waits: nothing else would find a bio that it lost,
 #       ended twice or kept for ever.
-# limit: 200
+# limit: 250
 . "$(dirname "$0")/lib.sh"
 
 mod_load
-paths_up 4
+paths_up 4 lbpu=1 lbpws=1
 BIO="2 queue_mode bio"
 QBIO="3 queue_if_no_path queue_mode bio"
 RR="0 1 1 round-robin 0 2 1 $A 1 $B 1"
@@ -54,6 +55,16 @@ if ! in_kernel; then
 	reads 16 >/dev/null
 	is "$(trace_stop | runs | xargs)" "$A 5 $B 3 $A 5 $B 3" "round-robin: runs of 5 and 3"
 fi
+if ! in_kernel; then
+	message "rr_min_io 4"
+	trace_start "$A" "$B"
+	reads 16 >/dev/null
+	is "$(trace_stop | runs | xargs)" "$A 4 $B 4 $A 4 $B 4" "rr_min_io 4: runs of 4"
+	message "rr_min_io table"
+	message "rr_min_io auto"
+	fio_ok "rr_min_io auto: verified I/O" --size=2m --iodepth=16
+	message "rr_min_io table"
+fi
 for s in "queue-length 0 4 1 $A 1 $B 1 $C 1 $D 1" "service-time 0 4 2 $A 1 1 $B 1 1 $C 1 1 $D 1 1"; do
 	reload_map "$BIO 0 1 1 $s"
 	fio_ok "${s%% *}: verified I/O" --size=4m --iodepth=16
@@ -61,6 +72,61 @@ for s in "queue-length 0 4 1 $A 1 $B 1 $C 1 $D 1" "service-time 0 4 2 $A 1 1 $B 
 	is "$(info_paths | awk '{print $6}' | xargs)" "0 0 0 0" "${s%% *}: and nothing is counted"
 	is "$(info_paths | awk '{print $4 $5}' | xargs)" "A0 A0 A0 A0" "${s%% *}: no path has failed"
 done
+
+# ---- statistics and trace events are those of the bios ----
+word() { message stats | grep "^path=$1 " | tr ' ' '\n' | sed -n "s/^$2=//p"; }
+# disk_now DISK: what it says: reads, their sectors, writes, theirs, discards
+disk_now() { awk '{print $1, $3, $5, $7, $12}' "/sys/block/$1/stat"; }
+ours() {
+	echo "$(word "$1" read_requests) $(($(word "$1" read_bytes) / 512)) $(word "$1" write_requests)" \
+		"$(($(word "$1" write_bytes) / 512)) $(word "$1" discard_requests)"
+}
+minus() { awk -v b="$2" '{split(b, x); for (i = 1; i <= NF; i++) printf "%s%d", (i > 1 ? " " : ""), $i - x[i]; print ""}' <<<"$1"; }
+if ! in_kernel; then
+	udevadm settle -t $((20 * MPRR_SLOW))
+	udevadm control --stop-exec-queue	# nobody else reads: a resume must not wait for udev
+	dmsetup suspend --noflush $MAP
+	dmsetup load $MAP --table "$(table "$BIO $RR")"
+	dmsetup resume --noudevsync $MAP
+	a=$(disk_now "${DISK[0]}") b=$(disk_now "${DISK[1]}")
+	trace_mount
+	echo 1 >$TRACING/events/mprr/mprr_path_chosen/enable
+	echo 1 >$TRACING/tracing_on
+	echo >$TRACING/trace
+	reads 24 >/dev/null
+	is "$(for i in 1 2 3 4 5 6; do io write $((i * 8192)) 4096; done | xargs) $(io discard 0 65536) $(io flush 0 0)" \
+		"ok ok ok ok ok ok ok ok" "reads, writes, a discard, a flush"
+	wait_until 10 "nothing is in flight" idle
+	grep -o 'mprr_path_chosen.*' $TRACING/trace >"$MPRR_TMP/chosen" || true
+	echo 0 >$TRACING/events/mprr/mprr_path_chosen/enable
+	for i in 0 1; do
+		then=$a
+		[ $i = 0 ] || then=$b
+		is "$(ours "${NUM[i]}")" "$(minus "$(disk_now "${DISK[i]}")" "$then")" \
+			"${DISK[i]}: reads, sectors, writes, sectors, discards are those of the disk"
+		is "$(word "${NUM[i]}" requests) $(word "${NUM[i]}" in_flight) $(word "${NUM[i]}" errors)" \
+			"$(grep -c " path=${NUM[i]} " "$MPRR_TMP/chosen") 0 0" "${DISK[i]}: an event for each, none in flight, no error"
+	done
+	is "$(grep -c ' bytes=4096 op=read' "$MPRR_TMP/chosen") $(grep -c ' bytes=4096 op=write' "$MPRR_TMP/chosen")" \
+		"24 6" "the events say what they were"
+	n=$(($(word "$A" requests) + $(word "$B" requests)))
+	is "$(stat_of requests) $(stat_of bios) $(stat_of in_flight) $(stat_of closed) $(stat_of trials)" "$n $n 0 0 0" \
+		"the map's numbers are the sum of its paths', and the gate has done nothing"
+	udevadm control --start-exec-queue
+	udevadm settle -t $((20 * MPRR_SLOW))
+	reload_map "$BIO $RR"
+	reads 48 >/dev/null
+	between "$(($(word "$A" read_samples) + $(word "$B" read_samples)))" 2 40 "one of eight is timed"
+	like "$(word "$A" read_p50_us)" '^[0-9]*[1-9][0-9]*\.' "and takes some microseconds"
+fi
+
+# ---- discard, write zeroes, flush ----
+reload_map "$BIO $RR"
+is "$(io write 0 1048576) $(io discard 0 1048576) $(io read 0 4096)" "ok ok ok" "a discard"
+is "$(io write $((1 << 20)) 65536) $(io zeroes $((1 << 20)) 65536)" "ok ok" "zeroes"
+expect_ok "they can be read" cmp -n 65536 -i $((1 << 20)):0 $DEV /dev/zero
+is "$(io bwrite 0 65536) $(io flush 0 0)" "ok ok" "a write and a flush"
+is "$(info_paths | awk '{print $4 $5}' | xargs)" "A0 A0" "no path fails of it"
 
 # ---- verdicts of the device fail no path ----
 reload_map "$BIO $RR"
@@ -72,7 +138,7 @@ is "$(info_paths | awk '{print $4 $5}' | xargs)" "A0 A0" "and no path fails"
 
 # ---- paths fail and come back under verified I/O ----
 reload_map "$QBIO 0 2 1 round-robin 0 2 1 $A 1 $B 1 queue-length 0 2 1 $C 1 $D 1"
-spawn fio_verify churn --size=12m --iodepth=32
+spawn fio_verify churn --size=24m --iodepth=32
 churn=$SPAWNED n=0
 while alive "$churn" && [ $n -lt 60 ]; do
 	for i in 0 1 2 3; do
@@ -122,6 +188,14 @@ r=$SPAWNED
 message fail_if_no_path
 ends 10 "fail_if_no_path: EIO" "$r" '^EIO'
 expect_table "TABLE: queueing is off" "$BIO $RR"
+message queue_if_no_path
+if in_kernel; then echo 2 >$PARAMS/queue_if_no_path_timeout_secs; else message "no_path_timeout_secs 2"; fi
+message "reinstate_path $A"
+message "fail_path $A"
+waiting "a read" "$HELPER" io $DEV read 0 4096
+ends 20 "the no-path time-out: EIO" "$SPAWNED" '^EIO'
+expect_table "TABLE: it has ended queueing" "$BIO $RR"
+if in_kernel; then echo 0 >$PARAMS/queue_if_no_path_timeout_secs; else message "no_path_timeout_secs table"; fi
 
 # ---- suspend while bios wait ----
 message queue_if_no_path
@@ -145,7 +219,7 @@ ends 10 "the next table has a path: it ends well" "$r" '^ok'
 
 # a load of them, verified
 reload_map "$QBIO $RR"
-spawn fio_verify swap --size=8m --iodepth=32
+spawn fio_verify swap --size=20m --iodepth=32
 swap=$SPAWNED n=0
 while alive "$swap" && [ $n -lt 40 ]; do
 	fail_all
@@ -191,7 +265,9 @@ fi
 
 # ---- partitions ----
 truncate -s 40M "$MPRR_TMP/back"
-printf '2048,65536\n' | sfdisk -q --no-reread --no-tell-kernel --label dos "$MPRR_TMP/back" >/dev/null
+# one partition of 65536 sectors from sector 2048 on
+printf '\0\0\0\0\203\0\0\0\0\010\0\0\0\0\001\0' | dd of="$MPRR_TMP/back" bs=1 seek=446 conv=notrunc status=none
+printf '\125\252' | dd of="$MPRR_TMP/back" bs=1 seek=510 conv=notrunc status=none
 loop_up --partscan --direct-io=on "$MPRR_TMP/back"
 L0=$LOOP
 loop_up --partscan --direct-io=on "$MPRR_TMP/back"
@@ -242,6 +318,14 @@ for p in "$P0" "$P1"; do message "reinstate_path $p"; done
 ends 60 "DM devices as paths: verified I/O while they return errors $n times" "$lin" ''
 wait "$lin" || fail "that fio" "$(fio_diag lin)"
 is "$(valid_paths)" 2 "both paths are valid"
+if ! in_kernel; then
+	between "$(($(word "$P0" errors) + $(word "$P1" errors)))" 1 99999 "the paths have seen errors"
+	is "$(word "$P0" in_flight) $(word "$P1" in_flight) $(stat_of in_flight)" "0 0 0" "nothing is in flight"
+fi
 rm_map
+
+# ---- nothing is left ----
+is "$(dmsetup ls | grep -cE "^mprr[0-9]*[[:space:]]" || true)" 0 "no map is left"
+expect_ok "the module unloads" mod_unload
 
 done_testing

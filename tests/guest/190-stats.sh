@@ -39,6 +39,7 @@ fresh() {
 	mk_map "$@"
 }
 # adds_up DESC: each path's numbers are those of its disk, and so is their sum
+# trap: path-statistics
 adds_up() {
 	local i disk all_ours='' all_disk='' d
 	wait_until 20 "$1: nothing is in flight" idle

@@ -268,9 +268,9 @@ truncate -s 40M "$MPRR_TMP/back"
 # one partition of 65536 sectors from sector 2048 on
 printf '\0\0\0\0\203\0\0\0\0\010\0\0\0\0\001\0' | dd of="$MPRR_TMP/back" bs=1 seek=446 conv=notrunc status=none
 printf '\125\252' | dd of="$MPRR_TMP/back" bs=1 seek=510 conv=notrunc status=none
-loop_up --partscan --direct-io=on "$MPRR_TMP/back"
+loop_up --partscan "$MPRR_TMP/back"
 L0=$LOOP
-loop_up --partscan --direct-io=on "$MPRR_TMP/back"
+loop_up --partscan "$MPRR_TMP/back"
 L1=$LOOP
 wait_until 10 "the loop disks have partitions" [ -e "/sys/class/block/${L1}p1/dev" ]
 P0=$(devno "${L0}p1") P1=$(devno "${L1}p1")

@@ -5,9 +5,10 @@
  * DOC: queue_if_no_path
  *
  * On: requests wait (they are requeued to the block layer, nothing is held in
- * the target) until a path is reinstated, queueing is switched off or the timer
- * ends it.  Off: they fail.  While DM suspends without flushing, requests wait
- * in any case, because the next table may have paths.
+ * the target; in bio mode bios are held by dm-mpath-bio.c) until a path is
+ * reinstated, queueing is switched off or the timer ends it.  Off: they fail.
+ * While DM suspends without flushing, requests wait in any case, because the next
+ * table may have paths.
  *
  * A flush suspend, and any in bio mode, must not wait for what no path can take:
  * it switches queueing off and resume restores it; MPRR_SAVED_QUEUE_IF_NO_PATH is

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What: no path left, with and without queueing: reads, writes, ioctls, suspend, reload,
-#       fail_if_no_path, the time-out.
+#       fail_if_no_path, the time-out, queueing switched on while a suspend runs.
 # Why:  queueing on: no EIO ever, I/O goes on when a path is back; queueing off: EIO at
 #       once; nothing may hang for ever.
 # limit: 120
@@ -205,5 +205,30 @@ r=$SPAWNED
 still "it waits" "$r"
 message fail_if_no_path
 ends 10 "until fail_if_no_path" "$r" '^EIO'
+
+# ---- queue_if_no_path while a flush suspend runs: it holds from the resume on ----
+# The freeze of the file system writes for seconds; what finds no path then must not wait.
+if ! in_kernel; then
+	reload_map "1 queue_if_no_path $LOADED"
+	mkfs.ext4 -q -E nodiscard $DEV
+	mkdir -p "$MPRR_TMP/fs"
+	mount -o errors=continue $DEV "$MPRR_TMP/fs"
+	dd if=/dev/zero of="$MPRR_TMP/fs/dirty" bs=64k count=4 status=none
+	echo 250 >$SDEB/delay
+	spawn dmsetup suspend $MAP
+	suspend=$SPAWNED
+	wait_until 10 "the suspend has begun" not queueing
+	message queue_if_no_path
+	fail_all
+	expect_ok "its freeze is not over" alive "$suspend"
+	ends 20 "queue_if_no_path does not hold up a suspend that has begun" "$suspend" ''
+	gone "$suspend" || message fail_if_no_path
+	dmsetup resume $MAP
+	expect_ok "it is on after the resume" queueing
+	echo 1 >$SDEB/delay
+	message "reinstate_path $A"
+	message "reinstate_path $B"
+	umount "$MPRR_TMP/fs"
+fi
 
 done_testing

@@ -322,6 +322,25 @@ if ! in_kernel; then
 	between "$(($(word "$P0" errors) + $(word "$P1" errors)))" 1 99999 "the paths have seen errors"
 	is "$(word "$P0" in_flight) $(word "$P1" in_flight) $(stat_of in_flight)" "0 0 0" "nothing is in flight"
 fi
+
+# ---- queue_if_no_path while a suspend runs: it holds from the resume on ----
+if ! in_kernel; then
+	message "fail_path $P1"
+	dmsetup suspend --nolockfs mprrlin0
+	waiting "its path is suspended: a read" "$HELPER" io $DEV read 0 4096
+	r=$SPAWNED
+	spawn dmsetup suspend $MAP
+	suspend=$SPAWNED
+	wait_until 10 "the suspend has begun" not queueing
+	message queue_if_no_path
+	dmsetup load mprrlin0 --table "0 65536 error"
+	dmsetup resume mprrlin0
+	ends 10 "the path returns an error and no other is left: EIO" "$r" '^EIO'
+	ends 10 "queue_if_no_path does not hold up a suspend that has begun" "$suspend" ''
+	gone "$suspend" || message fail_if_no_path
+	dmsetup resume $MAP
+	expect_ok "it is on after the resume" queueing
+fi
 rm_map
 
 # ---- nothing is left ----

@@ -20,6 +20,8 @@ usage() {
 	  MPRR_CASE     the one case that a fuzzer runs, verbosely
 	  MPRR_RACES    the races of the 500 series run so many times as long (default 1)
 	  MPRR_...      whatever else a test asks for is passed on, too
+	  MPRR_PART     a word: the results go to build/results/tests-KERNEL-PART, so that guests with
+	                different tests can run side by side (scripts/coverage adds up all parts)
 	  MPRR_TIMEOUT  seconds after which the guest is ended (default: what the above needs)
 	  MPRR_ALL      run what runs on another kernel by default, too
 	  TARGET        mpath-rr, or multipath = the in-kernel target, to check the tests
@@ -42,7 +44,8 @@ need_root
 for name in ${T:-}; do
 	compgen -G "$TOP/tests/guest/$name*.sh" >/dev/null || die "no test begins with '$name'"
 done
-RESULTS=$TOP/build/results/tests-$KERNEL
+[[ ${MPRR_PART:-x} =~ ^[a-z0-9]+$ ]] || die "MPRR_PART is not a word of a-z and 0-9: '$MPRR_PART'"
+RESULTS=$TOP/build/results/tests-$KERNEL${MPRR_PART:+-$MPRR_PART}
 MPRR_MINUTES=${MPRR_MINUTES:-0.3}
 read -ra names <<<"${T:-}"
 
@@ -65,7 +68,7 @@ args=(MPRR_MINUTES="$MPRR_MINUTES")
 # Settings of the tests; what the guest sets by itself stays the guest's.
 for name in "${!MPRR_@}"; do
 	case $name in
-	MPRR_LAB | MPRR_CHECK | MPRR_BEGAN | MPRR_DEBUG_BY | MPRR_TIMEOUT | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
+	MPRR_LAB | MPRR_CHECK | MPRR_BEGAN | MPRR_DEBUG_BY | MPRR_TIMEOUT | MPRR_PART | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
 	*) [ -z "${!name}" ] || args+=("$name=${!name}") ;;
 	esac
 done
@@ -107,7 +110,7 @@ if grep -q '^not ok ' "$tap"; then
 	sed -n 's/^not ok [0-9]* - \([0-9][0-9][0-9]\)-.*/\1/p' "$tap" | sort -u | while read -r name; do
 		echo "  again: T=$name $again"
 		echo "    or:  scripts/vm run $boot $KERNEL /mprr/src/tests/guest/run $name"
-		echo "    log: build/results/tests-$KERNEL/$name-*/{log,kernel.log,dm-at-end}"
+		echo "    log: ${RESULTS#"$TOP"/}/$name-*/{log,kernel.log,dm-at-end}"
 	done
 fi >&2
 [ "$rc" = 0 ] && ! grep -q '^not ok ' "$tap"

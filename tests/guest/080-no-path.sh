@@ -214,7 +214,7 @@ if ! in_kernel; then
 	mkdir -p "$MPRR_TMP/fs"
 	mount -o errors=continue $DEV "$MPRR_TMP/fs"
 	dd if=/dev/zero of="$MPRR_TMP/fs/dirty" bs=64k count=4 status=none
-	echo 250 >$SDEB/delay
+	echo $((50 * MPRR_SLOW)) >$SDEB/delay
 	spawn dmsetup suspend $MAP
 	suspend=$SPAWNED
 	wait_until 10 "the suspend has begun" not queueing

@@ -46,7 +46,7 @@ else
 fi
 if ! in_kernel; then
 	message "max_inflight 1"
-	echo 500 >$SDEB/delay
+	echo $((100 * MPRR_SLOW)) >$SDEB/delay	# some seconds, whatever HZ is
 	for i in 0 1; do spawn "$HELPER" io $DEV read $((i << 20)) 4096; done
 	both() { [ "$(in_flight "${DISK[0]}") $(in_flight "${DISK[1]}")" = "1 1" ]; }
 	wait_until 5 "both paths are full" both

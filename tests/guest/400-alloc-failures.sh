@@ -147,7 +147,7 @@ rm_map
 # that opens gates has a name like theirs.
 rescuers() { ps -e -o comm= | awk '/^(kworker\/R-)?mprr_/ {n++} END {print n + 0}'; }
 rescuers_are() { [ "$(rescuers)" = "$1" ]; }
-is "$(rescuers)" 4 "the module has the rescuers of its three workqueues, and the gate's thread"
+is "$(rescuers)" 5 "the module has the rescuers of its four workqueues, and the gate's thread"
 mod_unload
 only_in_any_module
 LEAST=3 failing init "loading the module" init "$MPRR_TMP/small.ko"

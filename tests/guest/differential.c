@@ -211,25 +211,46 @@ static int section(const char *line, int *on)
 	return 1;
 }
 
+static void new_map_for_tables(void)
+{
+	int err;
+
+	dm_remove(ctl, MAP);
+	err = create();
+
+	if (err) {
+		printf("Bail out! no map: %s\n", errname(err));
+		exit(2);
+	}
+}
+
 static int play_tables(const char *path)
 {
 	FILE *f = fopen(path, "r");
 	char *line = NULL, *words, where[4600];
 	size_t room = 0;
-	int count = 0, on = 1;
+	int count = 0, on = 1, bio;
 
-	if (!f || create()) {
-		printf("Bail out! %s, or no map\n", path);
+	if (!f) {
+		printf("Bail out! %s\n", path);
 		exit(2);
 	}
+	new_map_for_tables();
 	while (getline(&line, &room, f) > 0) {
 		line[strcspn(line, "\n")] = 0;
 		if (section(line, &on) || !on || *line == '#' || !*line)
 			continue;
 		/* "-" stands for no words at all */
 		words = fill(strcmp(line, "-") ? line : "");
-		for (now = 0; now < 2; now++)
+		/* A map stays what its first table made it: bio or request based. */
+		bio = !!strcasestr(words, "queue_mode bio");
+		for (now = 0; now < 2; now++) {
+			if (bio)
+				new_map_for_tables();
 			play_table(words);
+			if (bio)
+				new_map_for_tables();
+		}
 		snprintf(where, sizeof(where), "table: %s", line);
 		compare(where);
 		free(words);

@@ -12,22 +12,12 @@ paths_up 2
 LOADED="0 1 1 round-robin 0 2 1 $A 1 $B 1"
 
 fail_all() { message "fail_path $A"; message "fail_path $B"; }
-# waiting COMMAND...: starts it and makes sure that it waits; PID in SPAWNED
-waiting() {
-	local desc=$1
-	shift
-	spawn "$@"
-	wait_until 5 "$desc waits" blocked "$SPAWNED"
-}
 still() { # it still waits after 1 s
 	local end=$(($(now_ms) + 1000))
 	while [ "$(now_ms)" -lt $end ] && alive "$2"; do sleep 0.1; done
 	# An ioctl wakes every 10 ms to look for a path: it may run at this very moment.
 	if wait_for 2 blocked "$2"; then pass "$1"; else fail "$1" "expected: still waits" "got:      $(spawn_output "$2")"; fi
 }
-no_valid_path() { [ "$(valid_paths)" = 0 ]; }
-queueing() { table_of | grep -q '^[0-9]* queue_if_no_path'; }
-not() { ! "$@"; }
 
 # ---- queueing off ----
 mk_map "0 $LOADED"

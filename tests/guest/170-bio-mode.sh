@@ -14,17 +14,7 @@ BIO="2 queue_mode bio"
 QBIO="3 queue_if_no_path queue_mode bio"
 RR="0 1 1 round-robin 0 2 1 $A 1 $B 1"
 
-no_valid_path() { [ "$(valid_paths)" = 0 ]; }
-queueing() { table_of | grep -q '^[0-9]* queue_if_no_path'; }
-not() { ! "$@"; }
 fail_all() { message "fail_path $A"; message "fail_path $B"; }
-# waiting DESC COMMAND...: starts it and makes sure that it waits; PID in SPAWNED
-waiting() {
-	local desc=$1
-	shift
-	spawn "$@"
-	wait_until 5 "$desc waits" blocked "$SPAWNED"
-}
 
 # ---- the table ----
 mk_map "$BIO $RR"

@@ -217,7 +217,6 @@ static void new_map_for_tables(void)
 
 	dm_remove(ctl, MAP);
 	err = create();
-
 	if (err) {
 		printf("Bail out! no map: %s\n", errname(err));
 		exit(2);
@@ -229,7 +228,7 @@ static int play_tables(const char *path)
 	FILE *f = fopen(path, "r");
 	char *line = NULL, *words, where[4600];
 	size_t room = 0;
-	int count = 0, on = 1, bio;
+	int count = 0, on = 1, bio = 0, had_bio;
 
 	if (!f) {
 		printf("Bail out! %s\n", path);
@@ -243,14 +242,12 @@ static int play_tables(const char *path)
 		/* "-" stands for no words at all */
 		words = fill(strcmp(line, "-") ? line : "");
 		/* A map stays what its first table made it: bio or request based. */
+		had_bio = bio;
 		bio = !!strcasestr(words, "queue_mode bio");
-		for (now = 0; now < 2; now++) {
-			if (bio)
-				new_map_for_tables();
+		if (bio || had_bio)
+			new_map_for_tables();
+		for (now = 0; now < 2; now++)
 			play_table(words);
-			if (bio)
-				new_map_for_tables();
-		}
 		snprintf(where, sizeof(where), "table: %s", line);
 		compare(where);
 		free(words);

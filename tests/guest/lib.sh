@@ -156,9 +156,18 @@ spawn() {
 spawn_output() { cat "$MPRR_TMP/spawn.$1"; }
 alive() { kill -0 "$1" 2>/dev/null; }
 gone() { ! alive "$1"; }
+not() { ! "$@"; }
 
 # blocked PID: it sleeps in the kernel without being interruptible, or waits for I/O
 blocked() { [[ $(awk '/^State/ {print $2}' "/proc/$1/status" 2>/dev/null) == [DS] ]]; }
+
+# waiting DESC COMMAND...: starts it and makes sure that it waits; PID in SPAWNED
+waiting() {
+	local desc=$1
+	shift
+	spawn "$@"
+	wait_until 5 "$desc waits" blocked "$SPAWNED"
+}
 
 # ends SECONDS DESC PID [REGEX of output]: the child ends in time and said REGEX
 ends() {
@@ -369,6 +378,9 @@ path_state() { info_paths | awk -v d="$1" '$3 == d {print $4; exit}'; }
 path_fails() { info_paths | awk -v d="$1" '$3 == d {print $5; exit}'; }
 path_is() { [ "$(path_state "$1")" = "$2" ]; }
 valid_paths() { info_paths | awk '$4 == "A"' | wc -l; }
+no_valid_path() { [ "$(valid_paths)" = 0 ]; }
+# queueing: TABLE says that I/O waits for a path
+queueing() { table_of | grep -q '^[0-9]* queue_if_no_path'; }
 
 # group_states: e.g. "A E D"
 group_states() { info_paths | awk '$1 != g {printf "%s%s", s, $2; s = " "; g = $1}'; }

@@ -67,7 +67,7 @@ has() # FILE REGEX
 # shellcheck disable=SC2016 # for the guest's shell
 lies='echo "$MPRR_NONCE 0"; echo "verdict: $MPRR_NONCE 0" >/dev/stderr'
 
-echo 1..15
+echo 1..19
 "$vm" prepare "$kernel" 2>&1 | sed 's/^/# /'
 
 guest exit3 -- 'two words' "it's" <<-END
@@ -105,6 +105,21 @@ check "and is told" has panic.err 'no verdict: the guest died or hung'
 check "with the reason" has panic.err 'Kernel panic - not syncing'
 check "a hang is no success" status_is hang 124
 check "and is told" has hang.err 'guest timed out after 80 s'
+
+# An emulator that falls over a race of its own runs again, but only if the script had not begun.
+MPRR_QEMU=/mprr/src/tests/falling-qemu guest falls -- <<-END &
+	echo ran
+	exit 4
+END
+MPRR_QEMU=/mprr/src/tests/falling-qemu-late guest falls-late -- <<-END
+	$lies
+	echo ran
+END
+wait
+check "an emulator that fell before the script began runs again" status_is falls 4
+check "and that is told" has falls.err 'booting once more'
+check "one that fell later does not" status_is falls-late 125
+check "nor does the script" test "$(grep -c '^ran' "$work/falls-late.out")" = 1
 
 # Killed in the middle, it leaves neither the emulator nor a mount.
 "$vm" run --results "$work/killed" "$kernel" "$vm" >/dev/null 2>&1 </dev/null &

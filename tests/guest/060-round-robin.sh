@@ -162,8 +162,11 @@ if in_kernel; then skip "side by side on B" "the in-kernel target does not try a
 	dmsetup create mprrfast --table "0 65536 delay /dev/$store 0 100"
 	loop_up --direct-io=on /dev/mapper/mprrfast
 	B=$(devno "$LOOP")
-	for selector in round-robin queue-length service-time; do
-		LEN=65536 mk_map "0 0 1 1 $selector 0 2 0 $A $B"
+	for selector in round-robin queue-length service-time io-affinity; do
+		# io-affinity: A is the path of both processors
+		words="0 $A $B"
+		[ $selector != io-affinity ] || words="1 $A 3 $B 3"
+		LEN=65536 mk_map "0 0 1 1 $selector 0 2 $words"
 		expect_ok "$selector: 40 reads, 8 at a time, A full" fio --name=p --filename=$DEV --direct=1 \
 			--ioengine=libaio --iodepth=8 --rw=randread --bs=4k --io_size=160k --size=32m \
 			--output="$MPRR_TMP/fio.p"

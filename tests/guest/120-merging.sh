@@ -70,6 +70,9 @@ map=$(best ms seqread $DEV)
 diag "200 sequential reads, one at a time: path $raw ms, map $map ms"
 
 # ---- another user keeps the paths full: the map gets its share and is not forgotten ----
+# Commands of 5 ms: a slow processor, too, sends three sooner than one ends.
+wait_until 10 "nothing is in flight any more" idle
+echo 5000000 >$SDEB/ndelay
 spawn fio --name=other --filename="/dev/${DISK[0]}" --direct=1 --ioengine=libaio --rw=randread --bs=4k \
 	--iodepth=32 --time_based --runtime=3600 --size=32m --output="$MPRR_TMP/fio.other1"
 spawn fio --name=other --filename="/dev/${DISK[1]}" --direct=1 --ioengine=libaio --rw=randread --bs=4k \

@@ -27,6 +27,18 @@ is "$(path_state "$A") $(path_state "$B")" "A A" "and fails no path"
 is "$(io write 0 4096)" ok "a write works"
 rm_map
 
+# ---- nor is zeroing over them; one path whose limit shrank leaves it to the other ----
+same() { echo "$2" >"$(echo "$(scsi_dir "${DISK[$1]}")"/scsi_disk/*/max_write_same_blocks)"; }
+for i in 0 1; do same $i 8192; done
+mk_map "0 0 1 1 round-robin 0 2 1 $A 1 $B 1"
+is "$(io zeroes 0 $((2 << 20)))" ok "zeroing 2 MiB"
+for i in 0 1; do same $i 64; done
+is "$(cat "/sys/block/${DISK[1]}/queue/write_zeroes_max_bytes")" 32768 "the paths' limit is 32 KiB now"
+diag "zeroing 2 MiB over it: $(io zeroes 0 $((2 << 20)))"
+is "$(path_state "$A") $(path_state "$B")" "A A" "it fails no path"
+is "$(io write 0 4096)" ok "a write works"
+rm_map
+
 # ---- a wish for a group outlives a message about another one ----
 mk_map "0 0 2 1 round-robin 0 1 1 $A 1 round-robin 0 1 1 $B 1"
 message "switch_group 2"

@@ -82,6 +82,21 @@ before=$(word "$B" 1)
 reads 20 >/dev/null
 is "$(word "$B" 1)" "$before" "the average of a path that gets nothing stays"
 message "reinstate_path $B"
+echo offline >"$(scsi_dir "${DISK[1]}")/state"
+before=$(word "$B" 1)
+reads 20 >/dev/null
+is "$(path_state "$B") $(word "$B" 1)" "F $before" "a read that failed there is no sample"
+echo running >"$(scsi_dir "${DISK[1]}")/state"
+message "reinstate_path $B"
+
+# ---- service-time: two paths that nothing should go to ----
+reload_map "0 0 1 1 service-time 0 2 2 $A 1 0 $B 1 0"
+is "$(counts lone 20)" "10 10 0 0" "service-time: two paths without throughput share"
+expect_ok "service-time: 400 random reads, 16 at a time" counts fio --name=r --filename=$DEV --direct=1 \
+	--ioengine=libaio --iodepth=16 --rw=randread --bs=4k --io_size=1600k --size=64m --output="$MPRR_TMP/fio.r"
+for d in "$A" "$B"; do
+	between "$(grep -c "^$d " "$MPRR_TMP/trace")" 150 250 "service-time: $d got about half"
+done
 
 # ---- io-affinity ----
 on() { taskset -c "$1" "$HELPER" reads $DEV 20 1 $MAP; }

@@ -4,7 +4,7 @@
 #       and module parameter, which outlive a reload; one bad block in a merged request.
 # Why:  what is not held does not merge; what is held without need waits; a request that was
 #       merged from many I/Os must not fail them all for one bad block.
-# limit: 90
+# limit: 120
 . "$(dirname "$0")/lib.sh"
 
 if in_kernel; then skip_rest "the in-kernel target has no gate"; fi
@@ -58,12 +58,18 @@ fresh "2 merge_deadline_us 0 $TABLE"
 load "merge_deadline_us 0" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
 # trap: merge-deadline
 is "$CLOSED" 0 "merge_deadline_us 0: the gate is never closed"
+fresh "2 merge_deadline_us 3000 $TABLE"
+load "merge_deadline_us 3000" --rw=write --iodepth=16 --numjobs=4 --offset_increment=10m
+between "$CLOSED" 1 1000000 "merge_deadline_us 3000: it is"
 
 # ---- max_inflight: what a path has at a time ----
+# Commands of 5 ms: a slow processor, too, sends three sooner than one ends.
+wait_until 10 "nothing is in flight" idle
+echo 5000000 >$SDEB/ndelay
 fresh "2 max_inflight 1 $TABLE"
 most() { # the most that disk 0 has in flight while a load runs
 	local n most=0
-	spawn fio_verify most --size=12m --iodepth=16 --bsrange=4k-4k
+	spawn fio_verify most --size=2m --iodepth=16 --bsrange=4k-4k
 	while alive "$SPAWNED"; do
 		n=$(in_flight "${DISK[0]}")
 		[ "$n" -le "$most" ] || most=$n
@@ -78,6 +84,8 @@ message max_inflight 3
 most 3
 # trap: tuned-live
 between "$MOST" 2 3 "max_inflight 3 by a message, at once"
+wait_until 10 "nothing is in flight again" idle
+echo 200000 >$SDEB/ndelay
 
 # ---- where a value comes from ----
 is "$(tunable max_inflight) $(tunable merge_deadline_us)" "3 (message) auto (module)" "tunables says what is in force, and why"
@@ -120,5 +128,61 @@ is "$(jq '.jobs[0].total_err' "$MPRR_TMP/bad.json")" 6 "only the two bad blocks 
 is "$(info_paths | awk '{print $4 $5}' | xargs)" "A0 A0" "no path failed"
 wait_until 10 "nothing is in flight" idle
 is "$(stat_of in_flight)" 0 "nothing is in flight"
+
+# ---- paths go while its bios are read one by one ----
+# 48 blocks from 560 on, the two bad ones among them, in one request; 20 ms for each bio by itself.
+bad() { # RW FIO-ARG...
+	local rw=$1
+	shift
+	fio --name=bad --filename=$DEV --direct=1 --ioengine=libaio --bs=4k --rw="$rw" --iodepth=64 --offset=2240k \
+		--size=192k --verify=crc32c "$@"
+}
+bad_reads() { # NAME FIO-ARG...: three rounds of them, spawned
+	spawn bad read --loops=3 --verify_fatal=1 --continue_on_error=read --ignore_error=61:5 --output-format=json \
+		--output="$MPRR_TMP/$1.json" "${@:2}"
+}
+bad_ends() { # NAME ROUNDS WHAT: only the bad blocks are errors
+	ends 60 "$3 $2 times: the reads end" "$SPAWNED" ''
+	is "$(jq '.jobs[0] | "\(.total_err) of \(.read.total_ios)"' "$MPRR_TMP/$1.json")" '"6 of 144"' \
+		"$3: only the bad blocks are errors, all others are right"
+	between "$2" 3 100000 "$3: often enough"
+	for n in "${NUM[@]}"; do message "reinstate_path $n"; done
+	wait_until 10 "$3: nothing is in flight" idle
+}
+fresh "1 queue_if_no_path $TABLE"
+expect_ok "the blocks are written" bad write --do_verify=0 --output="$MPRR_TMP/bad.out"
+echo 20000000 >$SDEB/ndelay
+echo 2 >$SDEB/opts
+bad_reads gone
+n=0
+while alive "$SPAWNED"; do
+	for d in "${NUM[@]}"; do message "fail_path $d"; done
+	for d in "${NUM[@]}"; do message "reinstate_path $d"; done
+	n=$((n + 1))
+done
+bad_ends gone $n "all paths are failed and come back"
+bad_reads offline
+n=0
+a_failed() { [ "$(path_state "$A")" = F ] || ! alive "$SPAWNED"; }
+while alive "$SPAWNED"; do
+	echo offline >"$(scsi_dir "${DISK[0]}")/state"
+	wait_until 20 "the offline path fails" a_failed
+	echo running >"$(scsi_dir "${DISK[0]}")/state"
+	message "reinstate_path $A"
+	n=$((n + 1))
+done
+bad_ends offline $n "a path goes offline and comes back"
+echo 0 >$SDEB/opts
+echo 200000 >$SDEB/ndelay
+
+# ---- a request of many bios that has no path ----
+fresh "0 $TABLE"
+for d in "${DISK[@]}"; do echo offline >"$(scsi_dir "$d")/state"; done
+bad_reads lost
+ends 20 "reads without a path end" "$SPAWNED" ''
+is "$(jq '.jobs[0].total_err' "$MPRR_TMP/lost.json")" 144 "each of their bios has the error"
+for d in "${DISK[@]}"; do echo running >"$(scsi_dir "$d")/state"; done
+for d in "${NUM[@]}"; do message "reinstate_path $d"; done
+expect_ok "and all are right when the paths are back" bad read --verify_fatal=1 --output="$MPRR_TMP/bad.out"
 
 done_testing

@@ -261,8 +261,9 @@ static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 		mprr_unbundle(io, io->rq);
 		drop_sample(io);
 		r = end_error(map, io->path, clone, status);
-		/* Not all of its bios need share this verdict. */
-		if (r == DM_ENDIO_DONE && READ_ONCE(map->nr_valid_paths) &&
+		/* Not all of its bios need share this verdict, if a path can tell. */
+		if (r == DM_ENDIO_DONE &&
+		    (READ_ONCE(map->nr_valid_paths) || mprr_must_queue(map)) &&
 		    mprr_single_want(io, io->rq))
 			r = DM_ENDIO_REQUEUE;
 	}

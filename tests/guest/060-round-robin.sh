@@ -163,11 +163,11 @@ if in_kernel; then skip "side by side on B" "the in-kernel target does not try a
 	loop_up --direct-io=on /dev/mapper/mprrfast
 	B=$(devno "$LOOP")
 	for selector in round-robin queue-length service-time io-affinity; do
-		# io-affinity: A is the path of both processors
+		# io-affinity: A is the path of the processor that reads
 		words="0 $A $B"
-		[ $selector != io-affinity ] || words="1 $A 3 $B 3"
+		[ $selector != io-affinity ] || words="1 $A 1 $B 2"
 		LEN=65536 mk_map "0 0 1 1 $selector 0 2 $words"
-		expect_ok "$selector: 40 reads, 8 at a time, A full" fio --name=p --filename=$DEV --direct=1 \
+		expect_ok "$selector: 40 reads, 8 at a time, A full" taskset -c 0 fio --name=p --filename=$DEV --direct=1 \
 			--ioengine=libaio --iodepth=8 --rw=randread --bs=4k --io_size=160k --size=32m \
 			--output="$MPRR_TMP/fio.p"
 		ms=$(sed -n 's/.*run=\([0-9]*\)-.*/\1/p' "$MPRR_TMP/fio.p")

@@ -130,28 +130,27 @@ wait_until 10 "nothing is in flight" idle
 is "$(stat_of in_flight)" 0 "nothing is in flight"
 
 # ---- paths go while its bios are read one by one ----
-# 48 blocks from 560 on, the two bad ones among them, in one request; 20 ms for each bio by itself.
+# 48 blocks from 560 on, the two bad ones among them, in one request; 40 ms for each bio by itself.
 bad() { # RW FIO-ARG...
 	local rw=$1
 	shift
 	fio --name=bad --filename=$DEV --direct=1 --ioengine=libaio --bs=4k --rw="$rw" --iodepth=64 --offset=2240k \
-		--size=192k --verify=crc32c "$@"
+		--size=192k --iodepth_batch=64 --verify=crc32c "$@"
 }
-bad_reads() { # NAME FIO-ARG...: three rounds of them, spawned
-	spawn bad read --loops=3 --verify_fatal=1 --continue_on_error=read --ignore_error=61:5 --output-format=json \
+bad_reads() { # NAME [FIO-ARG...]: reads of them, spawned
+	spawn bad read --verify_fatal=1 --continue_on_error=read --ignore_error=61:5 --output-format=json \
 		--output="$MPRR_TMP/$1.json" "${@:2}"
 }
-bad_ends() { # NAME ROUNDS WHAT: only the bad blocks are errors
-	ends 60 "$3 $2 times: the reads end" "$SPAWNED" ''
-	is "$(jq '.jobs[0] | "\(.total_err) of \(.read.total_ios)"' "$MPRR_TMP/$1.json")" '"6 of 144"' \
+bad_ends() { # NAME READS WHAT: only the bad blocks are errors
+	ends 60 "$3: the reads end" "$SPAWNED" ''
+	is "$(jq -r '.jobs[0] | "\(.total_err) of \(.read.total_ios)"' "$MPRR_TMP/$1.json")" "2 of $2" \
 		"$3: only the bad blocks are errors, all others are right"
-	between "$2" 3 100000 "$3: often enough"
-	for n in "${NUM[@]}"; do message "reinstate_path $n"; done
+	for d in "${NUM[@]}"; do message "reinstate_path $d"; done
 	wait_until 10 "$3: nothing is in flight" idle
 }
 fresh "1 queue_if_no_path $TABLE"
 expect_ok "the blocks are written" bad write --do_verify=0 --output="$MPRR_TMP/bad.out"
-echo 20000000 >$SDEB/ndelay
+echo 40000000 >$SDEB/ndelay
 echo 2 >$SDEB/opts
 bad_reads gone
 n=0
@@ -160,7 +159,8 @@ while alive "$SPAWNED"; do
 	for d in "${NUM[@]}"; do message "reinstate_path $d"; done
 	n=$((n + 1))
 done
-bad_ends gone $n "all paths are failed and come back"
+between $n 2 100000 "all paths are failed and come back, often enough"
+bad_ends gone 48 "meanwhile"
 bad_reads offline
 n=0
 a_failed() { [ "$(path_state "$A")" = F ] || ! alive "$SPAWNED"; }
@@ -171,7 +171,19 @@ while alive "$SPAWNED"; do
 	message "reinstate_path $A"
 	n=$((n + 1))
 done
-bad_ends offline $n "a path goes offline and comes back"
+between $n 2 100000 "a path goes offline and comes back, often enough"
+bad_ends offline 48 "meanwhile"
+# the verdict comes when no path is left to tell which block it is about
+echo 900000000 >$SDEB/ndelay
+bad_reads verdict --offset=2324k --size=16k
+idle_paths() { [ "$(in_flight "${DISK[0]}") $(in_flight "${DISK[1]}")" = "0 0" ]; }
+taken() { [ $(($(in_flight "${DISK[0]}") + $(in_flight "${DISK[1]}"))) = 1 ]; }
+wait_until 5 "four blocks are read by one request" taken
+for d in "${NUM[@]}"; do message "fail_path $d"; done
+expect_ok "all paths have failed before it ends" taken
+wait_until 10 "it has ended" idle_paths
+for d in "${NUM[@]}"; do message "reinstate_path $d"; done
+bad_ends verdict 4 "a verdict without a path"
 echo 0 >$SDEB/opts
 echo 200000 >$SDEB/ndelay
 
@@ -180,7 +192,7 @@ fresh "0 $TABLE"
 for d in "${DISK[@]}"; do echo offline >"$(scsi_dir "$d")/state"; done
 bad_reads lost
 ends 20 "reads without a path end" "$SPAWNED" ''
-is "$(jq '.jobs[0].total_err' "$MPRR_TMP/lost.json")" 144 "each of their bios has the error"
+is "$(jq '.jobs[0].total_err' "$MPRR_TMP/lost.json")" 48 "each of their bios has the error"
 for d in "${DISK[@]}"; do echo running >"$(scsi_dir "$d")/state"; done
 for d in "${NUM[@]}"; do message "reinstate_path $d"; done
 expect_ok "and all are right when the paths are back" bad read --verify_fatal=1 --output="$MPRR_TMP/bad.out"

@@ -226,4 +226,9 @@ static inline int mprr_prepare_ioctl_op(struct dm_target *ti, struct block_devic
 }
 #endif
 
+/* Kernels that do not have it do not tell the command. */
+#ifndef DM_MPATH_PROBE_PATHS
+#define DM_MPATH_PROBE_PATHS	_IO(DM_IOCTL, 18)
+#endif
+
 #endif /* DM_COMPAT_H */

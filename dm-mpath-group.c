@@ -116,16 +116,35 @@ struct mprr_group *mprr_group_get_current(struct mprr_map *map)
 	return group;
 }
 
-/* The current group is chosen anew by the next request. */
+/* The current group is chosen anew by the next request, or when its probe has ended. */
 static void forget_group_locked(struct mprr_map *map, struct mprr_group *next)
 	__must_hold(&map->lock)
 {
 	lockdep_assert_held(&map->lock);
-	WRITE_ONCE(map->current_group, NULL);
+	if (map->probed)
+		map->probe_forget = true;
+	else
+		WRITE_ONCE(map->current_group, NULL);
 	/* A wish outlives the bypass of another group. */
 	if (next)
 		map->next_group = next;
 	send_event_locked(map);
+}
+
+/**
+ * mprr_group_probed_locked - a probe has ended: do what had to wait for that
+ * @map: the map
+ *
+ * Context: &mprr_map.lock is held; the map's queue is to be run afterwards.
+ */
+void mprr_group_probed_locked(struct mprr_map *map)
+{
+	lockdep_assert_held(&map->lock);
+	/* If its paths have failed, another group was chosen meanwhile: that was it. */
+	if (map->probe_forget && map->current_group == map->probed)
+		WRITE_ONCE(map->current_group, NULL);
+	map->probe_forget = false;
+	map->probed = NULL;
 }
 
 /**

@@ -370,10 +370,10 @@ static struct mprr_path *any_path(struct mprr_group *group)
  * @cmd: the ioctl, 0 where the kernel does not tell
  * @forward: set to false if the target answered by itself
  *
- * Context: process; must not sleep for long, the live table is held.
+ * Context: process, the live table is held; sleeps only to probe paths.
  * Return: 0, 1 if DM has to ask for CAP_SYS_RAWIO because the map is not the
  * whole device, -EIO without a path, or -ENOTCONN to make DM wait and ask again
- * until a fatal signal comes.
+ * until a fatal signal comes; for an ioctl of DM's own, its result.
  */
 int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 		       unsigned int cmd, bool *forward)
@@ -384,7 +384,7 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 
 	if (_IOC_TYPE(cmd) == DM_IOCTL) {
 		*forward = false;
-		return -ENOTTY;
+		return cmd == DM_MPATH_PROBE_PATHS ? mprr_probe_paths(map) : -ENOTTY;
 	}
 
 	group = mprr_group_get_current(map);

@@ -347,6 +347,10 @@ struct mprr_rr_auto {
  * @pg_init_in_progress: activations queued or running; written under @lock
  * @pg_init_count: activations of the current group so far; under @lock
  * @pg_init_wait: woken when the last activation is done
+ * @probed: the group that is being probed, or NULL; under @lock (dm-mpath-probe.c)
+ * @probe_forget: choose a group anew when that ends; under @lock
+ * @nr_probes: how many have begun; under @lock
+ * @probe_wait: woken when one ends
  * @held_bios: bios that wait, in bio mode; under @lock
  * @bio_work: tries them again (dm-mpath-bio.c)
  * @message_mutex: one message or suspend at a time
@@ -383,6 +387,11 @@ struct mprr_map {
 	unsigned int pg_init_in_progress;
 	unsigned int pg_init_count;
 	wait_queue_head_t pg_init_wait;
+
+	struct mprr_group *probed;
+	bool probe_forget;
+	unsigned int nr_probes;
+	wait_queue_head_t probe_wait;
 
 	struct bio_list held_bios;
 	struct delayed_work bio_work;
@@ -501,9 +510,13 @@ int mprr_message(struct dm_target *ti, unsigned int argc, char **argv,
 struct mprr_group *mprr_group_get_current(struct mprr_map *map);
 void mprr_group_switch(struct mprr_map *map, struct mprr_group *group);
 void mprr_group_bypass(struct mprr_group *group, bool on);
+void mprr_group_probed_locked(struct mprr_map *map) __must_hold(&map->lock);
 void mprr_path_activate(struct mprr_path *path);
 void mprr_path_fail(struct mprr_path *path);
 void mprr_path_reinstate(struct mprr_path *path);
+
+/* dm-mpath-probe.c */
+int mprr_probe_paths(struct mprr_map *map);
 
 /* dm-mpath-no-path.c */
 bool mprr_must_queue(const struct mprr_map *map);

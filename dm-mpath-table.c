@@ -453,6 +453,7 @@ static struct mprr_map *create_map(struct dm_target *ti)
 	spin_lock_init(&map->lock);
 	mutex_init(&map->message_mutex);
 	init_waitqueue_head(&map->pg_init_wait);
+	init_waitqueue_head(&map->probe_wait);
 	INIT_WORK(&map->event_work, event_work);
 	mprr_rr_auto_init(map);
 	INIT_DELAYED_WORK(&map->no_path_work, mprr_no_path_work);

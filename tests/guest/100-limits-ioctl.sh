@@ -38,12 +38,6 @@ is "$(valid_paths)" 2 "and fails no path"
 expect_ok "blockdev --setrw" blockdev --setrw $DEV
 is "$(io write 0 4096)" ok "a write works again"
 like "$("$HELPER" ioctl $DEV 0x5555 || true)" '^E(NOTTY|INVAL)' "an unknown ioctl gets the path's answer"
-probe=$("$HELPER" ioctl $DEV 0xfd12 || true)
-if kernel_at_least 7.0 && dmsetup targets | grep -q .; then
-	like "$probe" '^(ok|ENOTTY)' "DM_MPATH_PROBE_PATHS: ok, or ENOTTY where it is not offered"
-else
-	like "$probe" '^E(NOTTY|INVAL)' "DM_MPATH_PROBE_PATHS is unknown here"
-fi
 if ! in_kernel; then
 	message "max_inflight 1"
 	echo $((100 * MPRR_SLOW)) >$SDEB/delay	# some seconds, whatever HZ is

@@ -18,7 +18,7 @@ if in_kernel; then skip_rest "it plays both targets by itself"; fi
 
 # Sections of the data files, and of docs/differences.md, that are played. Others there are:
 # selectors (historical-service-time, io-affinity), probe (DM_MPATH_PROBE_PATHS).
-SECTIONS="main bio"
+SECTIONS="main bio probe"
 
 here=$(dirname "$0")
 build_c differential "$here"/differential-*.c

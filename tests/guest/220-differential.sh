@@ -17,7 +17,7 @@
 if in_kernel; then skip_rest "it plays both targets by itself"; fi
 
 # Sections of the data files, and of docs/differences.md, that are played. Others there are:
-# selectors (historical-service-time, io-affinity), probe (DM_MPATH_PROBE_PATHS).
+# selectors (historical-service-time, io-affinity).
 SECTIONS="main bio probe"
 
 here=$(dirname "$0")

@@ -182,6 +182,7 @@ enum mprr_feature {
 enum mprr_gate_flag {
 	GATE_CLOSED,			/* the map's queue is stopped by us */
 	GATE_HOLDING,			/* the flow merges: close at the cap */
+	GATE_TRIAL,			/* a trial is being begun or ended */
 	GATE_SUSPENDED,			/* stay open */
 	GATE_RERUN,			/* &mprr_gate.rcu is on its way */
 	GATE_RERUN_AGAIN,		/* and must come once more */
@@ -299,7 +300,7 @@ struct mprr_gate {
 
 	u64 nr_requests;
 	u64 nr_bios;
-	u64 nr_closed;
+	atomic64_t nr_closed;
 	u64 nr_deadline;
 	u64 nr_trials;
 };

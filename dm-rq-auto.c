@@ -23,7 +23,9 @@
  * What does not help is tried less and less often.
  *
  * All values are guesses that a later one mends, so they are read and written
- * without a lock; a lost update does no harm.
+ * without a lock; a lost update does no harm.  Only the begin and the end of a
+ * trial are counted and traced, and are exact: GATE_TRIAL lets one processor at
+ * a time see to them, and nobody waits for it.
  */
 
 #include <linux/hash.h>
@@ -196,6 +198,7 @@ static void look_at_rate(struct mprr_gate *gate, u64 now)
 	s64 took = now - gate->window_ns;
 	u64 length = clamp_t(u64, max(WINDOW_CLONES * gate->took_ns, gate->wait_ns),
 			     WINDOW_MIN_NS, WINDOW_MAX_NS);
+	u64 closed;
 
 	if (took < 0)
 		return;
@@ -208,27 +211,41 @@ static void look_at_rate(struct mprr_gate *gate, u64 now)
 	if (took < length || gate->window_bios < WINDOW_BIOS)
 		return;
 
-	if (gate->nr_closed == gate->window_closed)
+	closed = atomic64_read(&gate->nr_closed);
+	if (closed == gate->window_closed)
 		mprr_gate_probe(gate);
-	gate->window_closed = gate->nr_closed;
+	gate->window_closed = closed;
 	climb(gate, div64_u64((u64)gate->window_bios * NSEC_PER_SEC, took), now);
 }
 
-static void end_holding(struct mprr_gate *gate)
+/* A trial without success: the next one comes after a pause. */
+static void pause_trials(struct mprr_gate *gate)
 {
-	u64 now, pause;
+	u64 now = ktime_get_ns();
+	u64 pause = (now - gate->trial_ns) * PAUSE_FACTOR << gate->pause_fails;
 
-	clear_bit(GATE_HOLDING, &gate->flags);
-	gate->could = 0;
-	trace_mprr_trial_ended(gate);
-	if (gate->proven) {
-		gate->pause_fails = 0;
-		return;
-	}
-	now = ktime_get_ns();
-	pause = (now - gate->trial_ns) * PAUSE_FACTOR << gate->pause_fails;
 	gate->pause_ends_ns = now + min(pause, PAUSE_MAX_NS);
 	gate->pause_fails = min(gate->pause_fails + 1, PAUSE_FAILS_MAX);
+}
+
+/*
+ * Several processors dispatch: whoever finds another one at it leaves it to
+ * that one, and looks again at the next request.
+ */
+static void end_holding(struct mprr_gate *gate)
+{
+	if (test_and_set_bit_lock(GATE_TRIAL, &gate->flags))
+		return;
+	if (test_bit(GATE_HOLDING, &gate->flags)) {
+		gate->could = 0;
+		if (gate->proven)
+			gate->pause_fails = 0;
+		else
+			pause_trials(gate);
+		trace_mprr_trial_ended(gate);
+		clear_bit(GATE_HOLDING, &gate->flags);
+	}
+	clear_bit_unlock(GATE_TRIAL, &gate->flags);
 }
 
 /* Bios weigh alike, in requests of any size. */
@@ -273,7 +290,7 @@ static void judge_holding(struct mprr_gate *gate, const struct request *rq, bool
 		look_at_rate(gate, now);
 }
 
-static void begin_holding(struct mprr_gate *gate, u64 now)
+static void begin_trial(struct mprr_gate *gate, u64 now)
 {
 	gate->skip = atomic_read(&gate->in_flight) + CAP_START;
 	gate->proven = false;
@@ -287,8 +304,20 @@ static void begin_holding(struct mprr_gate *gate, u64 now)
 	gate->trial_ns = now;
 	climb_start(gate, CAP_START, now);
 	gate->nr_trials++;
-	set_bit(GATE_HOLDING, &gate->flags);
-	trace_mprr_trial_began(gate);
+}
+
+/* See end_holding(). */
+static void begin_holding(struct mprr_gate *gate, u64 now)
+{
+	if (test_and_set_bit_lock(GATE_TRIAL, &gate->flags))
+		return;
+	/* Another one may have begun it, or ended it with a pause, since we looked. */
+	if (!test_bit(GATE_HOLDING, &gate->flags) && now >= gate->pause_ends_ns) {
+		begin_trial(gate, now);
+		trace_mprr_trial_began(gate);
+		set_bit(GATE_HOLDING, &gate->flags);
+	}
+	clear_bit_unlock(GATE_TRIAL, &gate->flags);
 }
 
 /**
@@ -337,7 +366,7 @@ bool mprr_auto_judge(struct mprr_gate *gate, struct mprr_io *io, struct request 
 		return false;
 
 	begin_holding(gate, now_ns);
-	return true;
+	return test_bit(GATE_HOLDING, &gate->flags);
 }
 
 /**
@@ -441,8 +470,8 @@ unsigned int mprr_auto_stats(const struct mprr_gate *gate, char *result, unsigne
 
 	DMEMIT("requests %llu bios %llu in_flight %d holding %d cap %u closed %llu deadline %llu",
 	       gate->nr_requests, gate->nr_bios, atomic_read(&gate->in_flight),
-	       test_bit(GATE_HOLDING, &gate->flags), gate->cap, gate->nr_closed,
-	       gate->nr_deadline);
+	       test_bit(GATE_HOLDING, &gate->flags), gate->cap,
+	       (u64)atomic64_read(&gate->nr_closed), gate->nr_deadline);
 	DMEMIT(" trials %llu merged_percent %u late_percent %u clone_us %llu",
 	       gate->nr_trials, gate->merged * 100 / SHARE_ALL, gate->late * 100 / 256,
 	       div_u64(gate->took_ns, NSEC_PER_USEC));

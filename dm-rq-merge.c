@@ -461,7 +461,7 @@ static void gate_close(struct mprr_gate *gate)
 	 * meanwhile.
 	 */
 	if (!test_and_set_bit(GATE_CLOSED, &gate->flags)) {
-		gate->nr_closed++;
+		atomic64_inc(&gate->nr_closed);
 		trace_mprr_gate_closed(gate, in_flight);
 	}
 	open_within(gate, now, mprr_auto_hold_ns(gate));
@@ -618,7 +618,7 @@ void mprr_gate_exit(struct mprr_map *map)
 	 */
 	while (READ_ONCE(gate->flags) & (BIT(GATE_RERUN) | BIT(GATE_RERUN_AGAIN)))
 		rcu_barrier();
-	if (gate->nr_closed)
+	if (atomic64_read(&gate->nr_closed))
 		rcu_barrier();
 	mprr_auto_exit(gate);
 }

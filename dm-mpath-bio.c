@@ -112,18 +112,26 @@ static void send(struct mprr_path *path, struct mprr_bio *io, struct bio *bio)
 	bio->bi_opf = (bio->bi_opf & ~REQ_POLLED) | REQ_FAILFAST_TRANSPORT;
 }
 
-/* Hold the bio if it has to wait for a path: true if it is held. */
-static bool hold_without_path(struct mprr_map *map, struct bio *bio)
+/*
+ * No group was found: hold the bio, or end it; a DM_MAPIO_* result in @result.
+ * False if a path came back just now.
+ */
+static bool end_without_path(struct mprr_map *map, struct bio *bio, int *result)
 {
 	unsigned long flags;
-	bool hold;
+	bool lost;
 
 	spin_lock_irqsave(&map->lock, flags);
-	hold = !map->nr_valid_paths && test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
-	if (hold)
+	lost = !map->nr_valid_paths;
+	if (!test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags)) {
+		/* The next table may have paths. */
+		*result = dm_noflush_suspending(map->ti) ? DM_MAPIO_REQUEUE : DM_MAPIO_KILL;
+	} else if (lost) {
 		bio_list_add(&map->held_bios, bio);
+		*result = DM_MAPIO_SUBMITTED;
+	}
 	spin_unlock_irqrestore(&map->lock, flags);
-	return hold;
+	return lost;
 }
 
 /* Hold the bio if an activation is under way: true if it is held. */
@@ -164,13 +172,11 @@ static int place(struct mprr_map *map, struct mprr_bio *io, struct bio *bio)
 		struct mprr_path *path;
 
 		if (!group) {
-			if (hold_without_path(map, bio))
-				return DM_MAPIO_SUBMITTED;
-			/* One came back just now. */
-			if (READ_ONCE(map->nr_valid_paths))
-				continue;
-			/* The next table may have paths. */
-			return dm_noflush_suspending(map->ti) ? DM_MAPIO_REQUEUE : DM_MAPIO_KILL;
+			int result;
+
+			if (end_without_path(map, bio, &result))
+				return result;
+			continue;
 		}
 
 		if (unlikely(mprr_pg_init_pending(map)) && mprr_pg_init_start(map)) {
@@ -291,7 +297,7 @@ static int end_error(struct mprr_map *map, struct mprr_path *path, struct bio *b
 		if (!mprr_sts_is_path_fault(*status))
 			return DM_ENDIO_DONE;
 		mprr_path_fail(path);
-		if (!READ_ONCE(map->nr_valid_paths) && !mprr_must_queue(map)) {
+		if (mprr_is_lost(map)) {
 			/* As if it had been sent a moment later. */
 			*status = BLK_STS_IOERR;
 			return DM_ENDIO_DONE;

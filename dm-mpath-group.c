@@ -37,6 +37,8 @@ static void set_group_locked(struct mprr_map *map, struct mprr_group *group)
 		mprr_pg_init_require_locked(map);
 	else
 		clear_bit(MPRR_QUEUE_IO, &map->flags);
+	/* What had to wait for the probe of another group is done by this. */
+	map->probe_forget = false;
 	/*
 	 * After the flags; pairs with the acquire in mprr_group_get_current():
 	 * whoever sees the group sees that it must be activated first.
@@ -121,7 +123,7 @@ static void forget_group_locked(struct mprr_map *map, struct mprr_group *next)
 	__must_hold(&map->lock)
 {
 	lockdep_assert_held(&map->lock);
-	if (map->probed)
+	if (map->probed && map->probed == map->current_group)
 		map->probe_forget = true;
 	else
 		WRITE_ONCE(map->current_group, NULL);
@@ -140,8 +142,7 @@ static void forget_group_locked(struct mprr_map *map, struct mprr_group *next)
 void mprr_group_probed_locked(struct mprr_map *map)
 {
 	lockdep_assert_held(&map->lock);
-	/* If its paths have failed, another group was chosen meanwhile: that was it. */
-	if (map->probe_forget && map->current_group == map->probed)
+	if (map->probe_forget)
 		WRITE_ONCE(map->current_group, NULL);
 	map->probe_forget = false;
 	map->probed = NULL;
@@ -282,7 +283,7 @@ void mprr_path_reinstate(struct mprr_path *path)
 		dm_path_uevent(DM_UEVENT_PATH_REINSTATED, map->ti, path->dev->name,
 			       map->nr_valid_paths);
 		send_event_locked(map);
-		cancel_delayed_work(&map->no_path_work);
+		mprr_no_path_timer_stop_locked(map);
 		if (map->handler_name && path->group == map->current_group)
 			mprr_pg_init_path_locked(path);
 	}

@@ -15,7 +15,8 @@
  * what resume restores and follows each deliberate change.
  *
  * The timer is a delayed work item, so that what it does may sleep; it is
- * queued under mprr_map.lock and looks again under the lock when it runs.
+ * queued under mprr_map.lock and looks again under the lock when it runs.  It
+ * cannot be stopped once it runs, so mprr_map.no_path_ends says which wait it is.
  */
 
 #include <linux/moduleparam.h>
@@ -30,16 +31,25 @@ MODULE_PARM_DESC(queue_if_no_path_timeout_secs,
 		 "Seconds without a valid path after which queue_if_no_path ends; 0 (default): never");
 
 /**
- * mprr_must_queue - does a request wait rather than fail while no path is valid?
+ * mprr_is_lost - is there no path for a request, and none to wait for?
  * @map: the map
  *
- * Context: any, lockless.
- * Return: true if it waits.
+ * One look at all of it: a path that comes back just before queueing is switched
+ * off must not look like no path and no queueing.
+ *
+ * Context: any; takes &mprr_map.lock, so only for what has failed already.
+ * Return: true if requests fail; false if one would find a path or waits for it.
  */
-bool mprr_must_queue(const struct mprr_map *map)
+bool mprr_is_lost(struct mprr_map *map)
 {
-	return test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags) ||
-	       dm_noflush_suspending(map->ti);
+	unsigned long flags;
+	bool lost;
+
+	spin_lock_irqsave(&map->lock, flags);
+	lost = !map->nr_valid_paths && !test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags) &&
+	       !dm_noflush_suspending(map->ti);
+	spin_unlock_irqrestore(&map->lock, flags);
+	return lost;
 }
 
 /**
@@ -96,12 +106,25 @@ static unsigned long timeout_secs(const struct mprr_map *map)
  */
 void mprr_no_path_timer_start_locked(struct mprr_map *map)
 {
-	unsigned long secs = timeout_secs(map);
+	unsigned long secs = timeout_secs(map), ends = jiffies + secs * HZ;
 
 	lockdep_assert_held(&map->lock);
 	if (secs && !map->nr_valid_paths &&
-	    test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags))
-		queue_delayed_work(mprr_wq, &map->no_path_work, secs * HZ);
+	    test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags) &&
+	    queue_delayed_work(mprr_wq, &map->no_path_work, secs * HZ))
+		map->no_path_ends = ends;
+}
+
+/**
+ * mprr_no_path_timer_stop_locked - the wait is over: a path came back, or nothing waits
+ * @map: the map
+ *
+ * Context: any; &mprr_map.lock held.
+ */
+void mprr_no_path_timer_stop_locked(struct mprr_map *map)
+{
+	lockdep_assert_held(&map->lock);
+	cancel_delayed_work(&map->no_path_work);
 }
 
 /**
@@ -117,7 +140,7 @@ void mprr_no_path_timeout_changed(struct mprr_map *map)
 	unsigned long flags;
 
 	spin_lock_irqsave(&map->lock, flags);
-	cancel_delayed_work(&map->no_path_work);
+	mprr_no_path_timer_stop_locked(map);
 	mprr_no_path_timer_start_locked(map);
 	spin_unlock_irqrestore(&map->lock, flags);
 }
@@ -141,7 +164,7 @@ void mprr_queue_if_no_path_set(struct mprr_map *map, bool on)
 	if (on)
 		mprr_no_path_timer_start_locked(map);
 	else
-		cancel_delayed_work(&map->no_path_work);
+		mprr_no_path_timer_stop_locked(map);
 	spin_unlock_irqrestore(&map->lock, flags);
 
 	if (!on)
@@ -202,10 +225,14 @@ void mprr_no_path_work(struct work_struct *work)
 	unsigned long flags;
 	bool expired;
 
-	/* A path may have come back after the timer ran out. */
+	/*
+	 * A path may have come back after the timer ran out, and have failed again:
+	 * the wait that has begun then is not over.
+	 */
 	spin_lock_irqsave(&map->lock, flags);
 	expired = !map->nr_valid_paths &&
-		  test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
+		  test_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags) &&
+		  time_after_eq(jiffies, map->no_path_ends);
 	if (expired) {
 		clear_bit(MPRR_QUEUE_IF_NO_PATH, &map->flags);
 		clear_bit(MPRR_SAVED_QUEUE_IF_NO_PATH, &map->flags);

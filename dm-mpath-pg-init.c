@@ -219,11 +219,12 @@ void mprr_pg_init_work(struct work_struct *work)
 					      pg_init_work);
 	struct request_queue *q = mprr_path_queue(path);
 
-	/* A path that failed since is only counted out. */
-	if (READ_ONCE(path->active) && !blk_queue_dying(q))
-		scsi_dh_activate(q, activation_done, path);
-	else
+	if (blk_queue_dying(q))
 		activation_done(path, SCSI_DH_DEV_OFFLINED);
+	else if (READ_ONCE(path->active))
+		scsi_dh_activate(q, activation_done, path);
+	else	/* Failed since, and perhaps back by now, with an activation of its own. */
+		put_activation(path->group->map, false);
 }
 
 static bool pg_init_idle(struct mprr_map *map)

@@ -140,7 +140,7 @@ static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
 	do {
 		group = mprr_group_get_current(map);
 		if (!group)
-			return mprr_must_queue(map) ? DM_MAPIO_DELAY_REQUEUE : DM_MAPIO_KILL;
+			return mprr_is_lost(map) ? DM_MAPIO_KILL : DM_MAPIO_DELAY_REQUEUE;
 
 		if (unlikely(mprr_pg_init_pending(map)) && mprr_pg_init_start(map))
 			return DM_MAPIO_DELAY_REQUEUE;
@@ -244,7 +244,7 @@ static int end_error(struct mprr_map *map, struct mprr_path *path, struct reques
 	}
 
 	mprr_path_fail(path);
-	if (!READ_ONCE(map->nr_valid_paths) && !mprr_must_queue(map))
+	if (mprr_is_lost(map))
 		return DM_ENDIO_DONE;
 	return DM_ENDIO_REQUEUE;
 }
@@ -262,9 +262,7 @@ static int mprr_rq_end_io(struct dm_target *ti, struct request *clone,
 		drop_sample(io);
 		r = end_error(map, io->path, clone, status);
 		/* Not all of its bios need share this verdict, if a path can tell. */
-		if (r == DM_ENDIO_DONE &&
-		    (READ_ONCE(map->nr_valid_paths) || mprr_must_queue(map)) &&
-		    mprr_single_want(io, io->rq))
+		if (r == DM_ENDIO_DONE && !mprr_is_lost(map) && mprr_single_want(io, io->rq))
 			r = DM_ENDIO_REQUEUE;
 	}
 
@@ -389,7 +387,7 @@ int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 
 	group = mprr_group_get_current(map);
 	if (!group)
-		return mprr_must_queue(map) ? -ENOTCONN : -EIO;
+		return mprr_is_lost(map) ? -EIO : -ENOTCONN;
 	if (mprr_pg_init_pending(map) && mprr_pg_init_start(map))
 		return -ENOTCONN;
 

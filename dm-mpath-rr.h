@@ -357,6 +357,7 @@ struct mprr_rr_auto {
  * @message_mutex: one message or suspend at a time
  * @event_work: tells user space that something changed
  * @no_path_work: ends queueing when no path came back in time
+ * @no_path_ends: when that is, in jiffies; set as @no_path_work is queued, under @lock
  * @rr_auto: chooses run lengths while rr_min_io is auto
  * @gate: holds requests so that they merge
  */
@@ -400,6 +401,7 @@ struct mprr_map {
 	struct mutex message_mutex;	/* one message or suspend at a time */
 	struct work_struct event_work;
 	struct delayed_work no_path_work;
+	unsigned long no_path_ends;
 
 	struct mprr_rr_auto rr_auto;
 	struct mprr_gate gate;
@@ -520,13 +522,14 @@ void mprr_path_reinstate(struct mprr_path *path);
 int mprr_probe_paths(struct mprr_map *map);
 
 /* dm-mpath-no-path.c */
-bool mprr_must_queue(const struct mprr_map *map);
+bool mprr_is_lost(struct mprr_map *map);
 unsigned long mprr_no_path_timeout_default(void);
 void mprr_no_path_timeout_changed(struct mprr_map *map);
 void mprr_queue_if_no_path_set(struct mprr_map *map, bool on);
 void mprr_queue_if_no_path_suspend(struct mprr_map *map);
 void mprr_queue_if_no_path_resume(struct mprr_map *map);
 void mprr_no_path_timer_start_locked(struct mprr_map *map) __must_hold(&map->lock);
+void mprr_no_path_timer_stop_locked(struct mprr_map *map);
 void mprr_no_path_work(struct work_struct *work);
 void mprr_map_run_queue(struct mprr_map *map);
 

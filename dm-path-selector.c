@@ -162,7 +162,7 @@ int mprr_selector_add_path(struct mprr_path *path, unsigned int argc, char **arg
 			return -EINVAL;
 		}
 	}
-	return type->add_path ? type->add_path(path, argv, error, bad) : 0;
+	return type->add_path ? type->add_path(path, argc, argv, error, bad) : 0;
 }
 
 /**

@@ -35,6 +35,7 @@
  * @destroy: optional; frees &mprr_group.ps_data, also if @create failed or was not called.
  *	The group has no paths any more.  May sleep.
  * @add_path: optional; the path's numbers are in &mprr_path.ps_words: are they in range?
+ *	Their count is right.
  *	Called by the constructor, may sleep.  Returns as @create does.
  * @remove_path: optional; frees &mprr_path.ps_data, also if @add_path failed or was not
  *	called.  May sleep.
@@ -70,7 +71,7 @@ struct mprr_selector_type {
 	int (*create)(struct mprr_group *group, unsigned int argc, char **argv,
 		      const char **error, unsigned int *bad);
 	void (*destroy)(struct mprr_group *group);
-	int (*add_path)(struct mprr_path *path, char **argv, const char **error,
+	int (*add_path)(struct mprr_path *path, unsigned int argc, char **argv, const char **error,
 			unsigned int *bad);
 	void (*remove_path)(struct mprr_path *path);
 	struct mprr_path *(*select)(struct mprr_group *group, size_t nr_bytes);

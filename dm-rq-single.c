@@ -59,7 +59,7 @@ static blk_status_t send_bio(struct mprr_map *map, struct bio *bio)
 
 		/* As for a request: the last path's own verdict. */
 		if (!group)
-			return mprr_must_queue(map) ? BLK_STS_DM_REQUEUE : status;
+			return mprr_is_lost(map) ? status : BLK_STS_DM_REQUEUE;
 		if (mprr_pg_init_pending(map) && mprr_pg_init_start(map))
 			return BLK_STS_DM_REQUEUE;
 		path = any_active_path(group);

@@ -59,6 +59,7 @@ struct hst_group {
 struct hst_path {
 	atomic64_t average;	/* nanoseconds << HST_SHIFT; 0: no sample yet */
 	u64 stale_after;	/* ktime_get_ns(); written by completions, any order */
+	unsigned int repeat_count;	/* as loaded, 0 if the table has none */
 };
 
 static bool hst_wants_probe(const struct mprr_path *path, int in_flight, u64 now)
@@ -161,18 +162,25 @@ static void hst_destroy(struct mprr_group *group)
 	kfree(group->ps_data);
 }
 
-static int hst_add_path(struct mprr_path *path, char **argv, const char **error,
-			unsigned int *bad)
+static int hst_add_path(struct mprr_path *path, unsigned int argc, char **argv,
+			const char **error, unsigned int *bad)
 {
 	struct hst_path *hst;
 
-	/* The repeat count is read, and no more: each request goes where it is best. */
-	path->ps_words[0] = 1;
-
 	*error = "no memory for a path's history";
 	hst = kzalloc_obj(*hst);
+	if (!hst)
+		return -ENOMEM;
 	path->ps_data = hst;
-	return hst ? 0 : -ENOMEM;
+
+	/*
+	 * The repeat count is only shown: each request goes where it is best.  A table
+	 * that came back without it would make multipathd load it again and again.
+	 */
+	if (argc)
+		hst->repeat_count = path->ps_words[0];
+	path->ps_words[0] = 1;
+	return 0;
 }
 
 static void hst_remove_path(struct mprr_path *path)
@@ -201,7 +209,7 @@ static unsigned int hst_emit_path(const struct mprr_path *path, status_type_t ty
 				 atomic_read(&path->in_flight),
 				 READ_ONCE(hst->stale_after));
 	case STATUSTYPE_TABLE:
-		return scnprintf(result, maxlen, "0 ");
+		return scnprintf(result, maxlen, "%u ", hst->repeat_count);
 	default:
 		return 0;
 	}

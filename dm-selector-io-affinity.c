@@ -91,8 +91,8 @@ static unsigned int ioa_map(struct mprr_path *path, const struct cpumask *mask)
 	return nr;
 }
 
-static int ioa_add_path(struct mprr_path *path, char **argv, const char **error,
-			unsigned int *bad)
+static int ioa_add_path(struct mprr_path *path, unsigned int argc, char **argv,
+			const char **error, unsigned int *bad)
 {
 	struct ioa_path *ioa;
 

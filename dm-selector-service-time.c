@@ -46,8 +46,8 @@ static void st_end_io(struct mprr_path *path, size_t nr_bytes, u64 sent_ns)
 	atomic_sub(nr_bytes, &path->ps_load);
 }
 
-static int st_add_path(struct mprr_path *path, char **argv, const char **error,
-		       unsigned int *bad)
+static int st_add_path(struct mprr_path *path, unsigned int argc, char **argv,
+		       const char **error, unsigned int *bad)
 {
 	if (path->ps_words[1] <= ST_MAX_THROUGHPUT)
 		return 0;

@@ -160,7 +160,7 @@ static bool read_path(struct reader *r, unsigned int nr_words, int selector, cha
 			return false;
 	if (value[1] > 100)
 		return false;
-	*echo += sprintf(*echo, "%s %u ", dev < 0 ? "?" : devs[dev], selector == HST ? 0 : value[0]);
+	*echo += sprintf(*echo, "%s %u ", dev < 0 ? "?" : devs[dev], selector == HST && !nr_words ? 0 : value[0]);
 	if (selector == ST)
 		*echo += sprintf(*echo, "%u ", value[1]);
 	return true;

@@ -176,9 +176,10 @@ callers() {
 # These cannot fail while a table is loaded:
 # kernel_retains_handlers asks about a queue that is no SCSI device: the kernel says so before it allocates;
 # mprr_bundle_clone_bio is on the request path, and has a reserve.
+# probe_path is an ioctl's; it takes a page and a bio that has a reserve, no slab.
 # mprr_stats_init takes per-CPU memory, which is no slab, and more than a page: that failure is
 # silent, so no stack names it, and it does without the slab.
-NEVER="kernel_retains_handlers mprr_bundle_clone_bio mprr_stats_init"
+NEVER="kernel_retains_handlers mprr_bundle_clone_bio mprr_stats_init probe_path"
 # attach_named asks for the name of a handler that cannot be replaced: newer kernels always keep the
 # one that is attached, and then only a handler that comes in between leads there.
 case ${REPLACED:-} in *hp_sw*) ;; *) NEVER+=" attach_named" ;; esac

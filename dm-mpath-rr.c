@@ -11,9 +11,9 @@
  *
  * mprr_clone_and_map_rq() runs in queue_rq (process context or kblockd, under
  * RCU: no sleeping), mprr_rq_end_io() in softirq.  Neither takes a lock while
- * nothing changes.  In-flight accounting starts when the clone exists and ends
- * exactly once, in mprr_rq_end_io() or, for a clone that the path did not take,
- * in mprr_release_clone_rq() with a map context.
+ * nothing changes.  In-flight accounting starts in alloc_clone() and ends exactly
+ * once: there if no clone could be had, else in mprr_rq_end_io() or, for a clone
+ * that the path did not take, in mprr_release_clone_rq() with a map context.
  *
  * dm-rq stops the machine at a result that it does not know: only the DM_MAPIO_*
  * and DM_ENDIO_* values named here may leave these functions.
@@ -55,7 +55,6 @@ static void start_io(struct mprr_io *io, struct mprr_path *path, struct request 
 	trace_mprr_path_chosen(path, req_op(rq), blk_rq_pos(rq), io->nr_bytes);
 	mprr_stats_start(io);
 	io->sent_ns = ps->timed ? ktime_get_ns() : 0;
-	mprr_inflight_start(path);
 	if (ps->start_io)
 		ps->start_io(path, io->nr_bytes);
 	nr_bios = mprr_gate_start(path->group->map, io, rq);
@@ -79,18 +78,21 @@ static void end_io(struct mprr_io *io)
 	mprr_gate_end(io->path->group->map, io);
 }
 
-/* A clone on this path, or NULL if the path cannot take one now. */
+/* A clone on this path, counted as in flight, or NULL if the path cannot take one now. */
 static struct request *alloc_clone(struct mprr_path *path, struct request *rq)
 {
 	struct request_queue *q = mprr_path_queue(path);
 	struct request *clone = NULL;
 
 	if (!mprr_path_lld_busy(path)) {
+		if (!mprr_inflight_start(path))
+			return NULL;
 		/* The clone must not be merged: dm-rq completes it as a whole. */
 		clone = blk_mq_alloc_request(q, rq->cmd_flags | REQ_NOMERGE,
 					     BLK_MQ_REQ_NOWAIT);
 		if (!IS_ERR(clone))
 			return clone;
+		mprr_inflight_end(path);
 	}
 
 	mprr_stats_busy(path);

@@ -117,20 +117,29 @@ void mprr_inflight_init(struct mprr_group *group)
 }
 
 /**
- * mprr_inflight_start - a clone goes to the path
+ * mprr_inflight_start - reserve room on the path for a clone
  * @path: the path
  *
- * Closes the path when this clone fills it, so that the next request is
- * refused at the cheapest place, before it is started.
+ * Several processors may have chosen one open path: the counter decides which
+ * of them fill it.  Closes the path when this clone fills it, so that the next
+ * request is refused at the cheapest place, before it is started.
  *
  * Context: any.
+ * Return: false if the path is full; nothing is counted then.
  */
-void mprr_inflight_start(struct mprr_path *path)
+bool mprr_inflight_start(struct mprr_path *path)
 {
 	unsigned int depth = path_depth(path);
+	unsigned int taken = atomic_inc_return(&path->in_flight);
 
-	if (atomic_inc_return(&path->in_flight) >= depth)
+	if (taken >= depth)
 		path_close(path, depth);
+	if (taken <= depth)
+		return true;
+
+	/* Others may have left meanwhile, and taken this one for a clone. */
+	mprr_inflight_end(path);
+	return false;
 }
 
 /**

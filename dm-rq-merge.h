@@ -10,7 +10,7 @@
 #include "dm-mpath-rr.h"
 
 void mprr_inflight_init(struct mprr_group *group);
-void mprr_inflight_start(struct mprr_path *path);
+bool mprr_inflight_start(struct mprr_path *path);
 void mprr_inflight_end(struct mprr_path *path);
 bool mprr_inflight_refused(struct mprr_path *path);
 bool mprr_path_lld_busy(const struct mprr_path *path);

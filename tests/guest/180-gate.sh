@@ -67,15 +67,34 @@ between "$CLOSED" 1 1000000 "merge_deadline_us 3000: it is"
 wait_until 10 "nothing is in flight" idle
 echo $((MPRR_SLOW > 10 ? 20000000 : 5000000)) >$SDEB/ndelay
 fresh "2 max_inflight 1 $TABLE"
-most() { # the most that disk 0 has in flight while a load runs
-	local n most=0
-	spawn fio_verify most --size=2m --iodepth=16 --bsrange=4k-4k
-	while alive "$SPAWNED"; do
-		n=$(in_flight "${DISK[0]}")
-		[ "$n" -le "$most" ] || most=$n
+# most CAP [FIO OPTION...]: the most that disk 0 has in flight while a load runs, by the block
+# layer's own events. Its counters, one per processor, are summed while they change; the trace's
+# are in one order: a completion comes before the request that it lets in.
+most() {
+	local cap=$1 event block
+	shift
+	trace_mount
+	block=$TRACING/events/block
+	echo 0 >$TRACING/tracing_on
+	echo counter >$TRACING/trace_clock
+	echo 16384 >$TRACING/buffer_size_kb
+	for event in issue complete requeue; do
+		echo "dev == $((${A%:*} << 20 | ${A#*:}))" >"$block/block_rq_$event/filter"
+		echo 1 >"$block/block_rq_$event/enable"
 	done
-	MOST=$most
-	ends 30 "max_inflight $1: verified I/O" "$SPAWNED" '^'
+	echo 1 >$TRACING/tracing_on
+	fio_ok "max_inflight $cap: verified I/O" --size=2m --iodepth=16 --bsrange=4k-4k "$@"
+	echo 0 >$TRACING/tracing_on
+	for event in issue complete requeue; do
+		echo 0 >"$block/block_rq_$event/enable"
+		echo 0 >"$block/block_rq_$event/filter"
+	done
+	read -r MOST SENT ENDED < <(awk '/: block_rq_issue:/ {sent++; if (++n > most) most = n}
+		/: block_rq_(complete|requeue):/ {ended++; n--}
+		END {print most + 0, sent + 0, ended + 0}' $TRACING/trace)
+	echo local >$TRACING/trace_clock	# empties the trace
+	is "$ENDED" "$SENT" "max_inflight $cap: the trace has the end of each request"
+	between "$SENT" 100 100000 "max_inflight $cap: and disk A had its share"
 }
 most 1
 # trap: in-flight-cap

@@ -202,6 +202,26 @@ static inline void mprr_call_rcu_hurry(struct rcu_head *head, rcu_callback_t fun
 #endif
 }
 
+/**
+ * mprr_keep_from_elevator - what the elevator does not know must not come to it
+ * @rq: a request that may be requeued
+ *
+ * A flush or a write with FUA passes the elevator by, which is not asked to
+ * prepare for it.  Up to 6.4 the core nevertheless gives such a write to the
+ * elevator when it is requeued: mq-deadline then counts one request too many,
+ * and bfq follows a pointer that nobody has set.  Requests marked as prepared by
+ * the driver are dispatched directly.  Remove when the floor is above that.
+ *
+ * Context: queue_rq, atomic.
+ */
+static inline void mprr_keep_from_elevator(struct request *rq)
+{
+#if defined(RQF_ELV) && defined(RQF_ELVPRIV)
+	if ((rq->rq_flags & (RQF_ELV | RQF_ELVPRIV)) == RQF_ELV)
+		rq->rq_flags |= RQF_DONTPREP;
+#endif
+}
+
 /* dm-mpath-rr.c */
 int mprr_prepare_ioctl(struct dm_target *ti, struct block_device **bdev,
 		       unsigned int cmd, bool *forward);

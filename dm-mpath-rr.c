@@ -136,6 +136,7 @@ static int mprr_clone_and_map_rq(struct dm_target *ti, struct request *rq,
 	struct mprr_group *group;
 	struct mprr_path *path;
 
+	mprr_keep_from_elevator(rq);
 	if (unlikely(mprr_single_start(map, get_io(info), rq)))
 		return DM_MAPIO_SUBMITTED;
 

@@ -125,11 +125,11 @@ static char path_state(const struct mprr_path *path)
 }
 
 /* The number of the selector's words for the group, and the words. */
-static unsigned int emit_group_words(const struct mprr_group *group, char *result,
-				     unsigned int maxlen)
+static unsigned int emit_group_words(const struct mprr_group *group, status_type_t type,
+				     char *result, unsigned int maxlen)
 {
 	if (group->ps_type->emit_group)
-		return group->ps_type->emit_group(group, result, maxlen);
+		return group->ps_type->emit_group(group, type, result, maxlen);
 	return scnprintf(result, maxlen, "0 ");
 }
 
@@ -140,7 +140,7 @@ static unsigned int emit_info_group(const struct mprr_group *group, char *result
 
 	/* State, selector words, then the paths. */
 	DMEMIT("%c ", group_state(group));
-	sz += emit_group_words(group, result + sz, maxlen - sz);
+	sz += emit_group_words(group, STATUSTYPE_INFO, result + sz, maxlen - sz);
 	DMEMIT("%u %u ", group->nr_paths, group->ps_type->info_args);
 	for (i = 0; i < group->nr_paths; i++) {
 		const struct mprr_path *path = group->paths[i];
@@ -169,7 +169,7 @@ static unsigned int emit_table_group(const struct mprr_group *group, char *resul
 	unsigned int i, sz = 0;
 
 	DMEMIT("%s ", group->ps_type->name);
-	sz += emit_group_words(group, result + sz, maxlen - sz);
+	sz += emit_group_words(group, STATUSTYPE_TABLE, result + sz, maxlen - sz);
 	DMEMIT("%u %u ", group->nr_paths, group->ps_type->table_args);
 	for (i = 0; i < group->nr_paths; i++) {
 		DMEMIT("%s ", group->paths[i]->dev->name);

@@ -79,8 +79,8 @@ struct mprr_selector_type {
 	void (*pass)(struct mprr_path *path);
 	void (*start_io)(struct mprr_path *path, size_t nr_bytes);
 	void (*end_io)(struct mprr_path *path, size_t nr_bytes, u64 sent_ns);
-	unsigned int (*emit_group)(const struct mprr_group *group, char *result,
-				   unsigned int maxlen);
+	unsigned int (*emit_group)(const struct mprr_group *group, status_type_t type,
+				   char *result, unsigned int maxlen);
 	unsigned int (*emit_path)(const struct mprr_path *path, status_type_t type,
 				  char *result, unsigned int maxlen);
 };

@@ -52,6 +52,7 @@
 
 /* The group's words; constant after init. */
 struct hst_group {
+	unsigned int nr_words;	/* in the table */
 	unsigned int base_weight;
 	unsigned int threshold_multiplier;
 };
@@ -143,6 +144,7 @@ static int hst_create(struct mprr_group *group, unsigned int argc, char **argv,
 	*bad = 2;
 	if (argc > 2)
 		return -EINVAL;
+	hst->nr_words = argc;
 
 	*error = "base weight must be a number 0..1023";
 	*bad = 0;
@@ -188,13 +190,19 @@ static void hst_remove_path(struct mprr_path *path)
 	kfree(path->ps_data);
 }
 
-static unsigned int hst_emit_group(const struct mprr_group *group, char *result,
-				   unsigned int maxlen)
+/* INFO has the values in force, TABLE the words as loaded, for multipathd's comparison. */
+static unsigned int hst_emit_group(const struct mprr_group *group, status_type_t type,
+				   char *result, unsigned int maxlen)
 {
 	const struct hst_group *hst = group->ps_data;
+	unsigned int nr_words = type == STATUSTYPE_TABLE ? hst->nr_words : 2, sz = 0;
 
-	return scnprintf(result, maxlen, "2 %u %u ", hst->base_weight,
-			 hst->threshold_multiplier);
+	DMEMIT("%u ", nr_words);
+	if (nr_words > 0)
+		DMEMIT("%u ", hst->base_weight);
+	if (nr_words > 1)
+		DMEMIT("%u ", hst->threshold_multiplier);
+	return sz;
 }
 
 static unsigned int hst_emit_path(const struct mprr_path *path, status_type_t type,

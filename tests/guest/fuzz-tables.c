@@ -175,7 +175,11 @@ static bool read_selector(struct reader *r, unsigned int nr, int selector, char 
 		if (nr > 2 || (nr > 0 && (!number(r->argv[0], &weight) || weight > 1023)) ||
 		    (nr > 1 && !number(r->argv[1], &threshold)))
 			return false;
-		*echo += sprintf(*echo, "2 %u %u ", weight, threshold);
+		*echo += sprintf(*echo, "%u ", nr);
+		if (nr > 0)
+			*echo += sprintf(*echo, "%u ", weight);
+		if (nr > 1)
+			*echo += sprintf(*echo, "%u ", threshold);
 	} else {
 		*echo += sprintf(*echo, "0 ");
 	}

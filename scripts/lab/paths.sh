@@ -4,33 +4,36 @@
 # nothing. Wants nr_paths; the names of the paths come in the array paths.
 # shellcheck disable=SC2154,SC2034 # nr_paths comes from the caller, paths is for it
 
-# LIO's loopback: several fabric addresses, one RAM disk of 256 MiB behind them.
-ram_up()
+# LIO's loopback: several fabric addresses, one RAM disk of 256 MiB behind them. Called again with
+# another number, it adds another disk with paths of its own.
+ram_up() # STORE
 {
-	local t=/sys/kernel/config/target i n port
+	local t=/sys/kernel/config/target i n port store=$1 dev before
+	before=$(disks sd | wc -l)
 	modprobe tcm_loop
-	mkdir -p "$t/core/rd_mcp_0/store"
-	echo rd_pages=65536 >"$t/core/rd_mcp_0/store/control"
-	echo 1 >"$t/core/rd_mcp_0/store/enable"
+	dev=$t/core/rd_mcp_$store/store
+	mkdir -p "$dev"
+	echo rd_pages=65536 >"$dev/control"
+	echo 1 >"$dev/enable"
 	for ((i = 1; i <= nr_paths; i++)); do
-		n=$(printf '%08x' "$i")
+		n=$(printf '%04x%04x' "$store" "$i")
 		port=$t/loopback/naa.60014050$n/tpgt_1
 		mkdir -p "$port"
 		echo "naa.60014051$n" >"$port/nexus"
 		mkdir -p "$port/lun/lun_0"
-		ln -s "$t/core/rd_mcp_0/store" "$port/lun/lun_0/store"
+		ln -s "$dev" "$port/lun/lun_0/store"
 	done
-	wait_disks sd "$nr_paths"
+	wait_disks sd $((before + nr_paths))
 }
 
 ram_down()
 {
-	local t=/sys/kernel/config/target port
+	local t=/sys/kernel/config/target port dev
 	for port in "$t"/loopback/naa.*/tpgt_1; do
 		rm "$port/lun/lun_0/store"
 		rmdir "$port/lun/lun_0" "$port" "${port%/*}"
 	done
-	rmdir "$t/core/rd_mcp_0/store"
+	for dev in "$t"/core/rd_mcp_*/store; do rmdir "$dev"; done
 	wait_disks sd 0
 }
 
@@ -99,7 +102,7 @@ paths_up()
 	IFS=: read -r kind depth us <<<"$1"
 	paths=()
 	case $kind in
-	ram) ram_up ;;
+	ram) ram_up 0 ;;
 	scsi_debug) scsi_debug_up "$depth" "$us" ;;
 	null_blk) null_blk_up "$depth" "$us" "${2:-1}" ;;
 	devices) IFS=, read -ra paths <<<"$depth" ;;

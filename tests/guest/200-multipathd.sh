@@ -8,18 +8,10 @@
 # Requires: a boot by `scripts/vm run --install --multipathd --pre tests/guest/pre-boot.sh`.
 # limit: 300
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/multipathd.sh"
 
 if in_kernel; then skip_rest "it is about our module only"; fi
 [ -e /etc/modprobe.d/mprr-test.conf ] || skip_rest "not booted with pre-boot.sh"
-
-LOG=$MPRR_TMP/multipathd.log
-daemon_log() { journalctl -q -b -o cat -u multipathd >"$LOG"; }
-daemon_says() { daemon_log; grep -Ec -- "$1" "$LOG" || true; }
-
-map_names() { dmsetup ls --target multipath 2>/dev/null | awk '$2 ~ /^\(/ {print $1}'; }
-one_map() { [ "$(map_names | wc -l)" = 1 ]; }
-four_paths() { [ "$(valid_paths)" = 4 ]; }
-daemon_idle() { multipathd show daemon | grep -Eq '(idle|running)$'; }
 
 # ---- what the boot left ----
 wait_until 60 "multipathd is active after boot" systemctl -q is-active multipathd
@@ -51,9 +43,6 @@ like "$(dmsetup table "$MAP")" \
 is "$(daemon_says 'kernel driver not loaded|version .* required')" 0 "multipathd found the target"
 
 # ---- paths fail and come back: without I/O it can only be multipathd ----
-set_state() { echo "$2" >"$(scsi_dir "$1")/state"; }
-daemon_sees() { multipathd show paths raw format '%d %t' | grep -Eq "^$1 +$2"; }
-
 set_state "${DISK[0]}" offline
 wait_until 30 "multipathd fails an offline path (no I/O)" path_is "${NUM[0]}" F
 wait_until 30 "multipathd shows it failed" daemon_sees "${DISK[0]}" failed
@@ -61,18 +50,9 @@ set_state "${DISK[0]}" running
 wait_until 30 "multipathd reinstates it" path_is "${NUM[0]}" A
 
 # ---- under verified I/O ----
-load() {
-	local n=0
-	while [ ! -e "$MPRR_TMP/stop" ]; do
-		fio_verify load || { fio_diag load; return 1; }
-		n=$((n + 1))
-	done
-	echo "verified rounds: $n"
-}
 rm -f "$MPRR_TMP/stop"
-spawn load
+spawn load_until_stopped
 loader=$SPAWNED
-busy() { [ "$(in_flight "$(dm_name)")" -gt 0 ]; }
 wait_until 30 "verified I/O runs" busy
 for d in 1 2; do
 	set_state "${DISK[d]}" offline
@@ -81,8 +61,7 @@ for d in 1 2; do
 	wait_until 30 "path $d is reinstated under I/O" path_is "${NUM[d]}" A
 done
 for d in "${DISK[@]}"; do set_state "$d" offline; done
-no_paths() { [ "$(valid_paths)" = 0 ]; }
-wait_until 30 "all paths offline: all are failed" no_paths
+wait_until 30 "all paths offline: all are failed" no_valid_path
 for d in "${DISK[@]}"; do set_state "$d" running; done
 wait_until 60 "all paths come back" four_paths
 touch "$MPRR_TMP/stop"
@@ -123,33 +102,6 @@ is "$(tunable rr_min_io), $(tunable max_inflight)" "repeat_count (table), auto (
 runs_are 100 "runs of 100"
 
 # ---- reconfigure reloads nothing ----
-# Every table load, whoever asks for it, passes dm_table_create().
-PROBE=$TRACING/events/kprobes/mprr_load
-loads_start() {
-	trace_mount
-	echo 'p:mprr_load dm_table_create' >$TRACING/kprobe_events
-	echo >$TRACING/trace
-	echo 1 >$PROBE/enable
-	echo 1 >$TRACING/tracing_on
-}
-loads() { grep -c ' mprr_load:' $TRACING/trace || true; }
-loads_stop() {
-	echo 0 >$PROBE/enable
-	echo >$TRACING/kprobe_events
-}
-
-# reconfigure: and wait until it is through with it
-reconfigure() {
-	local before
-	before=$(daemon_says '^reconfigure: setting up paths and maps')
-	multipathd reconfigure >/dev/null
-	# shellcheck disable=SC2317
-	reconfigured() { [ "$(daemon_says '^reconfigure: setting up paths and maps')" -gt "$before" ]; }
-	wait_until 30 "$1: multipathd takes it up" reconfigured
-	wait_until 60 "$1: and is idle again" daemon_idle
-	udevadm settle -t $((20 * MPRR_SLOW)) || true
-}
-
 # While all paths were gone udev noted the map as not ready; multipathd reloads such a map. The
 # uevents of the paths that came back undo that, each with a `multipath -U` of udev's rules.
 udev_ready() { ! udevadm info -q property "/dev/$(dm_name "$MAP")" | grep -q '^MPATH_DEVICE_READY=0'; }
@@ -158,8 +110,7 @@ wait_until 30 "udev has the map as ready" udev_ready
 table=$(dmsetup table "$MAP")
 pid=$(systemctl show -p MainPID --value multipathd)
 COUNTS=1
-[ -e $TRACING/kprobe_events ] || mount -t tracefs tracefs $TRACING || true
-if [ -e $TRACING/kprobe_events ]; then loads_start; else
+if ! loads_start; then
 	COUNTS=
 	skip "no table is loaded by a reconfigure" "this kernel has no kprobes to count with"
 fi

@@ -61,6 +61,8 @@ play() {
 
 # ---- table lines ----
 disks num_parts=1
+expect_ok "the kernel says which requests a queue has given out (BLK_DEBUG_FS)" \
+	test -e "/sys/kernel/debug/block/${DISK[0]}/hctx0/tags"
 LEN=2052	# small enough for a partition, not a multiple of 8 for the 4 KiB disk
 modprobe null_blk nr_devices=0
 mkdir /sys/kernel/config/nullb/mprr4k

@@ -68,7 +68,7 @@ args=(MPRR_MINUTES="$MPRR_MINUTES")
 # Settings of the tests; what the guest sets by itself stays the guest's.
 for name in "${!MPRR_@}"; do
 	case $name in
-	MPRR_LAB | MPRR_CHECK | MPRR_BEGAN | MPRR_DEBUG_BY | MPRR_TIMEOUT | MPRR_PART | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
+	MPRR_LAB | MPRR_CHECK | MPRR_TIMEOUT | MPRR_PART | MPRR_MINUTES | MPRR_SRC | MPRR_RESULTS | MPRR_KO | MPRR_KERNEL | MPRR_SLOW | MPRR_TMP) ;;
 	*) [ -z "${!name}" ] || args+=("$name=${!name}") ;;
 	esac
 done

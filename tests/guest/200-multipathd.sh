@@ -50,10 +50,7 @@ set_state "${DISK[0]}" running
 wait_until 30 "multipathd reinstates it" path_is "${NUM[0]}" A
 
 # ---- under verified I/O ----
-rm -f "$MPRR_TMP/stop"
-spawn load_until_stopped
-loader=$SPAWNED
-wait_until 30 "verified I/O runs" busy
+load_start
 for d in 1 2; do
 	set_state "${DISK[d]}" offline
 	wait_until 30 "offline path $d is failed under I/O" path_is "${NUM[d]}" F
@@ -64,8 +61,7 @@ for d in "${DISK[@]}"; do set_state "$d" offline; done
 wait_until 30 "all paths offline: all are failed" no_valid_path
 for d in "${DISK[@]}"; do set_state "$d" running; done
 wait_until 60 "all paths come back" four_paths
-touch "$MPRR_TMP/stop"
-ends 120 "no I/O error and no wrong block in all that" "$loader" "verified rounds: [1-9]"
+load_stop "no I/O error and no wrong block in all that"
 diag "$(spawn_output "$loader")"
 wait_until 30 "all four paths are usable at the end" four_paths
 
@@ -133,15 +129,11 @@ wait_until 60 "multipathd's default, service-time 0 with 1 alua, is loaded" defa
 diag "$(dmsetup table "$MAP")"
 wait_until 30 "with four usable paths" four_paths
 fio_ok "and carries verified I/O"
-is "$(lsmod | awk '/^dm_(multipath|round_robin|service_time|queue_length)/ {print $1}' | xargs)" \
-	dm_multipath_rr "without the in-kernel selector"
+without_in_kernel "without the in-kernel selector"
 
 # ---- the daemon stops, the map goes, the module unloads ----
-systemctl -q mask --now multipathd.socket multipathd.service
-wait_until 30 "multipathd has stopped" bash -c '! systemctl -q is-active multipathd'
-flushed() { multipath -F || true; [ -z "$(map_names)" ]; }
-wait_until 30 "multipath -F removes the map" flushed
-rm -f /etc/modules-load.d/mprr-test.conf /etc/modprobe.d/mprr-test.conf /etc/multipath.conf
+daemon_end
+rm -f /etc/modules-load.d/mprr-test.conf /etc/modprobe.d/mprr-test.conf
 daemon_log
 cp "$LOG" "$MPRR_RESULTS/multipathd.log" 2>/dev/null || true
 

@@ -43,18 +43,6 @@ settle_down() {
 	udevadm settle -t $((20 * MPRR_SLOW)) || true
 }
 
-# load_start, load_stop DESC
-load_start() {
-	rm -f "$MPRR_TMP/stop"
-	spawn load_until_stopped
-	loader=$SPAWNED
-	wait_until 30 "verified I/O runs" busy
-}
-load_stop() {
-	touch "$MPRR_TMP/stop"
-	ends 120 "$1" "$loader" "verified rounds: [1-9]"
-}
-
 # path_goes DESC N: it goes offline under I/O and comes back
 path_goes() {
 	set_state "${DISK[$2]}" offline
@@ -91,18 +79,10 @@ setting() {
 
 # ---- it starts, and finds the paths ----
 conf "no_path_retry queue; $NO_DETECT" "$PLAIN; path_selector \"round-robin 0\""
-# What the boot brought, if 200 has not taken it away.
-systemctl -q stop multipathd.socket multipathd.service 2>/dev/null || true
-multipath -F >/dev/null 2>&1 || true
-rm -f /etc/modules-load.d/mprr-test.conf /etc/modprobe.d/mprr-test.conf
-[ ! -d /sys/module/scsi_debug ] || modprobe -r scsi_debug
+boot_undo
 modprobe scsi_debug add_host=4 num_tgts=1 max_luns=1 per_host_store=0 vpd_use_hostno=0 dev_size_mb=64 ndelay=20000
 paths_find 4
-systemctl -q unmask multipathd.socket multipathd.service
-systemctl restart multipathd
-wait_until 60 "multipathd is active" systemctl -q is-active multipathd
-wait_until 60 "it made one map" one_map
-MAP=$(map_names | head -n 1) DEV=/dev/mapper/$(map_names | head -n 1)
+daemon_start
 wait_until 30 "multipathd is idle" daemon_idle
 
 # ---- the selectors ----
@@ -211,15 +191,10 @@ for d in "${DISK[@]}"; do set_state "$d" running; done
 wait_until 60 "queue_mode bio: all paths come back" four_paths
 load_stop "queue_mode bio: verified I/O throughout"
 reloads_nothing "queue_mode bio"
-is "$(lsmod | awk '/^dm_(multipath|round_robin|service_time|queue_length)/ {print $1}' | xargs)" \
-	dm_multipath_rr "all that without the in-kernel target and selectors"
+without_in_kernel "all that without the in-kernel target and selectors"
 
 # ---- the end ----
-systemctl -q mask --now multipathd.socket multipathd.service
-wait_until 30 "multipathd has stopped" bash -c '! systemctl -q is-active multipathd'
-all_flushed() { multipath -F || true; no_map; }
-wait_until 30 "multipath -F removes the map" all_flushed
-rm -f /etc/multipath.conf
+daemon_end
 daemon_log
 cp "$LOG" "$MPRR_RESULTS/multipathd-settings.log" 2>/dev/null || true
 

@@ -23,10 +23,7 @@ PORTALS=(10.6.0.1 10.6.0.2)
 ip() { busybox ip "$@"; }
 
 # ---- the array: one RAM disk, two portals on the loopback device ----
-systemctl -q stop multipathd.socket multipathd.service 2>/dev/null || true
-multipath -F >/dev/null 2>&1 || true
-rm -f /etc/modules-load.d/mprr-test.conf /etc/modprobe.d/mprr-test.conf
-[ ! -d /sys/module/scsi_debug ] || modprobe -r scsi_debug
+boot_undo
 ip link set lo up
 for p in "${PORTALS[@]}"; do ip addr add "$p/32" dev lo; done
 mkdir -p "$STORE"
@@ -85,11 +82,7 @@ both_disks() { [ -n "$(session_disk "${PORTALS[0]}")" ] && [ -n "$(session_disk 
 wait_until 20 "a disk by each portal" both_disks
 DISK=("$(session_disk "${PORTALS[0]}")" "$(session_disk "${PORTALS[1]}")")
 NUM=("$(devno "${DISK[0]}")" "$(devno "${DISK[1]}")")
-systemctl -q unmask multipathd.socket multipathd.service
-systemctl restart multipathd
-wait_until 60 "multipathd is active" systemctl -q is-active multipathd
-wait_until 60 "it made one map" one_map
-MAP=$(map_names | head -n 1) DEV=/dev/mapper/$(map_names | head -n 1)
+daemon_start
 two_paths() { [ "$(valid_paths)" = 2 ]; }
 wait_until 30 "of two paths" two_paths
 LEN=$(cat "/sys/class/block/${DISK[0]}/size")
@@ -98,10 +91,7 @@ diag "$(multipath -ll)"
 udevadm settle -t $((20 * MPRR_SLOW)) || true
 
 # ---- a portal is cut and restored, each in turn, under verified I/O ----
-rm -f "$MPRR_TMP/stop"
-spawn load_until_stopped
-loader=$SPAWNED
-wait_until 30 "verified I/O runs" busy
+load_start
 goes_on() { [ "$(issued "${DISK[$1]}")" -ge "$2" ]; }
 for i in 0 1; do
 	other=$((1 - i))
@@ -122,17 +112,12 @@ wait_until 60 "both cut: no path is valid" no_valid_path
 expect_ok "the I/O waits" alive "$loader"
 for p in "${PORTALS[@]}"; do ip addr add "$p/32" dev lo; done
 wait_until 120 "both restored" two_paths
-touch "$MPRR_TMP/stop"
-ends 120 "no I/O error and no wrong block in all that" "$loader" "verified rounds: [1-9]"
+load_stop "no I/O error and no wrong block in all that"
 diag "$(spawn_output "$loader")"
-is "$(lsmod | awk '/^dm_(multipath|round_robin|service_time|queue_length)/ {print $1}' | xargs)" \
-	dm_multipath_rr "all that without the in-kernel target and selectors"
+without_in_kernel "all that without the in-kernel target and selectors"
 
 # ---- the end ----
-systemctl -q mask --now multipathd.socket multipathd.service
-wait_until 30 "multipathd has stopped" bash -c '! systemctl -q is-active multipathd'
-all_flushed() { multipath -F || true; no_map; }
-wait_until 30 "multipath -F removes the map" all_flushed
+daemon_end
 iscsiadm -m node -T $IQN --logout >/dev/null || true
 iscsiadm -m node -o delete -T $IQN || true
 iscsiadm -k 0 >/dev/null 2>&1 || true
@@ -141,7 +126,6 @@ rm "$TPG/lun/lun_0/mprr"
 for p in "${PORTALS[@]}"; do rmdir "$TPG/np/$p:3260"; ip addr del "$p/32" dev lo; done
 rmdir "$TPG/lun/lun_0" "$TPG" "${TPG%/*}" "$LIO/iscsi"
 rmdir "$STORE"
-rm -f /etc/multipath.conf
 cp "$MPRR_TMP/iscsid.log" "$MPRR_RESULTS/" 2>/dev/null || true
 
 done_testing

@@ -139,6 +139,17 @@ member() { local word=$1 w; shift; for w; do [ "$w" != "$word" ] || return 0; do
 # words A,B,C: how many there are
 words() { wc -w <<<"${1//,/ }"; }
 
+# empty_results DIR: an empty folder for the results of a bench; only what such a run has made is removed
+empty_results()
+{
+	mkdir -p "$1"
+	if [ -e "$1/runs" ]; then
+		find "$1" -mindepth 1 -delete
+	elif [ -n "$(ls -A "$1")" ]; then
+		die "--results: $1 holds something else"
+	fi
+}
+
 # --- pictures ---
 
 # plot FILE: gnuplot's commands on stdin become a picture. The guest root's gnuplot does where the

@@ -207,7 +207,7 @@ static inline void mprr_call_rcu_hurry(struct rcu_head *head, rcu_callback_t fun
  * @rq: a request that may be requeued
  *
  * A flush or a write with FUA passes the elevator by, which is not asked to
- * prepare for it.  Up to 6.4 the core nevertheless gives such a write to the
+ * prepare for it.  Kernels with RQF_ELV (6.1) nevertheless give such a write to the
  * elevator when it is requeued: mq-deadline then counts one request too many,
  * and bfq follows a pointer that nobody has set.  Requests marked as prepared by
  * the driver are dispatched directly.  Remove when the floor is above that.

@@ -8,8 +8,6 @@
 #       lists must be true on the kernels that it names.
 # How:  differential*.c play and compares. MPRR_SCENARIO=TEXT plays only the scenarios with TEXT in
 #       their name; MPRR_VERBOSE=1 shows each step and log line.
-# State: not finished. On 6.12 all is as listed but one scenario at times ("removed with all paths
-#       failed"); on 6.1 and 7.3 some lines and scenarios still differ without being listed.
 # on: --
 # limit: 150
 . "$(dirname "$0")/lib.sh"
